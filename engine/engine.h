@@ -1,0 +1,75 @@
+// Runs one MoE model under one set of options. Start at Engine::forward(): a step over any mix of sequences, prefill
+// and decode alike. Knows devices only through kernels/run.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/facts/engine_options.h"
+#include "engine/facts/model_spec.h"
+#include "engine/facts/run_stats.h"
+
+namespace moetune {
+
+// What the caller will ask for at most: sizes KV cache and scratch before anything runs.
+struct EngineLimits {
+  int sequences = 1;         // slots side by side
+  int context_tokens = 1024;  // longest context of one sequence
+  int step_tokens = 512;     // most tokens in one forward(); longer prompts are cut by the caller or by prefill()
+};
+
+// One token of a step.
+struct StepToken {
+  std::int32_t id = 0;
+  std::int32_t sequence = 0;  // slot, 0 .. limits.sequences - 1
+  std::int32_t position = 0;  // 0-based; must follow the slot's cached context without a gap, or overwrite its tail
+  bool wants_logits = true;
+};
+
+// A checkpoint opened once, kept while engines come and go over it (the worker changes options, not files).
+class Checkpoint;  // engine/checkpoint.h
+std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& directory);  // throws InputError
+const ModelSpec& spec_of(const Checkpoint& checkpoint);
+
+class Engine {
+ public:
+  // Loads and quantizes what the options ask for. Throws InputError for options the model cannot take (naming knob,
+  // value, accepted), std::bad_alloc when memory does not suffice.
+  Engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options, const EngineLimits& limits);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  const ModelSpec& spec() const;
+  const EngineOptions& options() const;
+  const EngineLimits& limits() const;
+
+  // Runs the tokens of one step (1 .. limits.step_tokens, several per sequence allowed in position order). Returns the
+  // logits of those that want them, in step order: (wanting tokens, vocabulary) f32, valid until the next call.
+  // Throws InputError for ids, slots or positions out of range.
+  std::span<const float> forward(std::span<const StepToken> step);
+
+  // Feeds a prompt into a slot from position 0 on, in chunks; returns the logits of its last token.
+  std::span<const float> prefill(int sequence, std::span<const std::int32_t> ids);
+
+  // Changes options that need no reload of weights (knob switch cost none or cache); false: make a new Engine.
+  bool reconfigure(const EngineOptions& options);
+
+  RunStats stats() const;      // counters since the last reset
+  void reset_stats();
+  void drop_expert_cache();    // as after loading: a cold start for cache measurements
+
+  // Called after every MoE layer's routing with (layer, ids (tokens, k), tokens, k); empty to stop. Slows decoding.
+  using RoutingObserver = std::function<void(int layer, std::span<const std::int32_t> ids, int tokens, int k)>;
+  void observe_routing(RoutingObserver observer);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace moetune

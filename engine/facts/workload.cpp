@@ -1,0 +1,69 @@
+#include "engine/facts/workload.h"
+
+#include <algorithm>
+
+#include "engine/facts/error.h"
+
+namespace moetune {
+namespace {
+std::vector<Workload> named_workloads() {
+  std::vector<Workload> all(5);
+  all[0] = {.name = "chat", .prompt_tokens = 512, .output_tokens = 128, .slo = {"tpot_p99", 50.0}};
+  all[1] = {.name = "completion",
+            .prompt_tokens = 1024,
+            .output_tokens = 16,
+            .typed_pieces = 8,
+            .piece_gap_seconds = 0.1,
+            .prewarmed = true,
+            .slo = {"ttft_p99", 200.0}};
+  all[2] = {.name = "agent",
+            .prompt_tokens = 2048,
+            .output_tokens = 32,
+            .rounds = 12,
+            .round_prompt_tokens = 128,
+            .tool_gap_seconds = 0.5,
+            .slo = {"task_tax", 1000.0}};
+  all[3] = {.name = "long_context", .prompt_tokens = 32768, .output_tokens = 128, .slo = {"ttft", 10000.0}};
+  all[4] = {.name = "throughput",
+            .prompt_tokens = 512,
+            .output_tokens = 128,
+            .sequences = 32,
+            .poisson_arrivals = true,
+            .slo = {"tpot_p99", 100.0}};
+  return all;
+}
+}  // namespace
+
+Workload workload_named(const std::string& name) {
+  std::string accepted;
+  for (const Workload& workload : named_workloads()) {
+    if (workload.name == name) return workload;
+    accepted += (accepted.empty() ? "" : ", ") + workload.name;
+  }
+  throw InputError("--workload", "no workload named '" + name + "'", accepted);
+}
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const Workload& workload : named_workloads()) names.push_back(workload.name);
+  return names;
+}
+
+Workload quarter_lengths(Workload workload) {
+  const auto quarter = [](int tokens) { return std::max(1, tokens / 4); };
+  workload.prompt_tokens = quarter(workload.prompt_tokens);
+  workload.output_tokens = quarter(workload.output_tokens);
+  if (workload.round_prompt_tokens > 0) workload.round_prompt_tokens = quarter(workload.round_prompt_tokens);
+  return workload;
+}
+
+Workload fitted_to_context(Workload workload, int max_context) {
+  const int excess = workload.context_tokens() - max_context;
+  if (excess > 0) workload.prompt_tokens -= excess;
+  if (workload.prompt_tokens < 1)
+    throw InputError("workload " + workload.name, "needs more context than the model's " + std::to_string(max_context) + " tokens",
+                     "a workload whose output and rounds fit");
+  return workload;
+}
+
+}  // namespace moetune

@@ -1,0 +1,24 @@
+// Quantize: a float matrix into any weight layout (weight_matrix.h); Dequantize: back. Round to nearest even, symmetric:
+// int8 scale = max|w| / 127 per row, int4 scale = max|w| / 7 per group, stored as f16 (rounded up so that nothing clips).
+#pragma once
+
+#include "kernels/device.h"
+#include "kernels/tensor.h"
+#include "kernels/weight_matrix.h"
+
+namespace moetune {
+
+struct Quantize {
+  Tensor x;             // (out, in) f32, f16 or bf16, rows may be strided
+  void* y = nullptr;    // layout.bytes long
+  MatrixLayout layout;
+};
+void run(Cpu& cpu, const Quantize& op);
+
+struct Dequantize {
+  WeightMatrix x;
+  Tensor y;  // (out, in) f32
+};
+void run(Cpu& cpu, const Dequantize& op);
+
+}  // namespace moetune

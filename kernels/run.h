@@ -1,0 +1,17 @@
+// The seam: one verb for every op on every device. An op is a struct of views; each backend overloads run() for it.
+// Ops enqueue and return; on a CPU the work is done when run() returns.
+#pragma once
+
+#include <utility>
+#include <variant>
+
+#include "kernels/device.h"
+
+namespace moetune {
+
+template <class Op>
+void run(Device& device, const Op& op) {
+  std::visit([&op](auto& backend) { run(backend, op); }, device);
+}
+
+}  // namespace moetune

@@ -1,0 +1,49 @@
+// A weight matrix (out, in) in any number type, plain or quantized, and where its parts lie in memory.
+// Start at MatrixLayout: it is the only place that knows the byte layout.
+//
+// int4 and int4_g32: rows are cut into blocks of 32 elements; byte i (0..15) of a block holds element i in its low and
+// element i + 16 in its high nibble, as value + 8. A last block that is not full is padded with zeros (nibble 8).
+// One f16 scale per group. int8: one signed byte an element, one f32 scale per row. Rows start at multiples of 16 bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/number_type.h"
+
+namespace moetune {
+
+struct MatrixLayout {
+  NumberType type = NumberType::f32;
+  std::int64_t out = 0;  // rows
+  std::int64_t in = 0;   // columns
+
+  std::int64_t row_bytes = 0;        // one row's values, padded
+  std::int64_t scales_per_row = 0;   // 0: no scales
+  std::int64_t scale_bytes = 0;      // of one scale
+  std::int64_t scales_offset = 0;    // from the start of the matrix; values come first
+  std::int64_t bytes = 0;            // the whole matrix, padded to 64
+
+  static MatrixLayout of(NumberType type, std::int64_t out, std::int64_t in);
+};
+
+// View of a matrix laid out as above.
+struct WeightMatrix {
+  const void* data = nullptr;
+  MatrixLayout layout;
+
+  bool empty() const { return data == nullptr; }
+};
+
+// One routed expert in memory: gate, up and down matrices in one contiguous block.
+struct ExpertLayout {
+  MatrixLayout gate;  // (inner, hidden)
+  MatrixLayout up;    // (inner, hidden)
+  MatrixLayout down;  // (hidden, inner)
+  std::int64_t up_offset = 0;
+  std::int64_t down_offset = 0;
+  std::int64_t bytes = 0;  // padded to 64
+
+  static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner);
+};
+
+}  // namespace moetune

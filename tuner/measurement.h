@@ -1,0 +1,32 @@
+// A number with what is known about it: every number in any output says where it came from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace moetune {
+
+enum class Origin : std::uint8_t { measured, predicted, extrapolated };
+
+struct Measurement {
+  double value = 0.0;             // median for times, mean for accuracy; unit is in the metric's name
+  std::optional<double> low;      // 95 % interval
+  std::optional<double> high;
+  std::optional<double> p99;      // only where n allows it
+  std::int64_t n = 0;             // samples behind it
+  Origin origin = Origin::measured;
+  std::string stopped;            // why measuring ended: "interval narrow", "time spent", ...; empty for exact counts
+};
+
+// Metric name -> value. A metric that is null (not known here) is absent.
+using Metrics = std::map<std::string, Measurement>;
+
+nlohmann::json to_json_value(const Measurement& measurement);
+nlohmann::json to_json_value(const Metrics& metrics);
+Metrics metrics_from_json(const nlohmann::json& object, const std::string& where);  // throws InputError
+
+}  // namespace moetune
