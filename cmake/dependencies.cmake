@@ -1,0 +1,53 @@
+# Libraries from the distribution. A missing one stops the configure run with the name of its package.
+# Wrapped as moetune_<purpose> where the choice may differ between builds.
+function(moetune_require package debian_package)
+  find_package(${package} QUIET ${ARGN})
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "${package} not found. On Debian or Ubuntu: apt-get install ${debian_package} (make test installs all)")
+  endif()
+  set(MOETUNE_VERSION_${package} "${${package}_VERSION}" CACHE INTERNAL "")
+endfunction()
+
+set(CMAKE_THREAD_PREFER_PTHREAD ON)
+moetune_require(Threads libc6-dev)
+moetune_require(nlohmann_json nlohmann-json3-dev)
+moetune_require(fmt libfmt-dev)
+moetune_require(CLI11 libcli11-dev)
+moetune_require(Eigen3 libeigen3-dev NO_MODULE)
+moetune_require(hwy libhwy-dev CONFIG)
+if(MOETUNE_TESTS)
+  moetune_require(GTest libgtest-dev)
+endif()
+
+add_library(moetune_simd INTERFACE)
+target_link_libraries(moetune_simd INTERFACE hwy::hwy)
+
+add_library(moetune_parallel INTERFACE)
+target_link_libraries(moetune_parallel INTERFACE Threads::Threads)
+if(MOETUNE_PARALLEL STREQUAL "TBB")
+  moetune_require(TBB libtbb-dev)
+  target_link_libraries(moetune_parallel INTERFACE TBB::tbb)
+elseif(MOETUNE_PARALLEL STREQUAL "THREADS")
+  target_compile_definitions(moetune_parallel INTERFACE MOETUNE_PARALLEL_THREADS=1)
+else()
+  message(FATAL_ERROR "MOETUNE_PARALLEL=${MOETUNE_PARALLEL}: accepted are TBB and THREADS")
+endif()
+
+# valijson (JSON Schema) is header only, but its Debian package drags in Qt and Poco for adapters not used here: the Makefile
+# unpacks just its headers into build/packages. An installed one serves as well.
+find_path(MOETUNE_VALIJSON_INCLUDE valijson/validator.hpp HINTS ${CMAKE_SOURCE_DIR}/build/packages/usr/include)
+if(NOT MOETUNE_VALIJSON_INCLUDE)
+  message(FATAL_ERROR "valijson not found. Run 'make packages', or on Debian or Ubuntu: apt-get install libvalijson-dev")
+endif()
+add_library(moetune_json_schema INTERFACE)
+target_include_directories(moetune_json_schema SYSTEM INTERFACE ${MOETUNE_VALIJSON_INCLUDE})
+target_compile_definitions(moetune_json_schema INTERFACE VALIJSON_USE_EXCEPTIONS=1)
+target_link_libraries(moetune_json_schema INTERFACE nlohmann_json::nlohmann_json)
+
+add_library(moetune_nlopt INTERFACE)
+find_package(NLopt QUIET)
+if(NLopt_FOUND)
+  set(MOETUNE_VERSION_NLopt "${NLOPT_VERSION}")
+  target_link_libraries(moetune_nlopt INTERFACE NLopt::nlopt)
+endif()
+target_compile_definitions(moetune_nlopt INTERFACE MOETUNE_HAS_NLOPT=$<BOOL:${NLopt_FOUND}>)
