@@ -1,0 +1,52 @@
+// A Hugging Face checkpoint on disk: config.json, one or several safetensors files. Opened once and shared; tensors are
+// memory-mapped views, nothing is read before it is asked for. Start at open_checkpoint() in engine.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/facts/model_spec.h"
+#include "kernels/tensor.h"
+
+namespace moetune {
+
+class Checkpoint {
+ public:
+  // Reads headers and config, checks that every tensor the spec needs is there with the right shape and a type we read
+  // (f32, f16, bf16). Throws InputError naming file, tensor or field, what is there and what is accepted.
+  explicit Checkpoint(const std::string& directory);
+  ~Checkpoint();
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
+
+  const std::string& directory() const;
+  const ModelSpec& spec() const;
+
+  bool has(const std::string& tensor_name) const;
+  // View into the mapped file (read-only by contract), with the shape and type on disk. Throws InputError when missing.
+  Tensor tensor(const std::string& tensor_name) const;
+  // The same with its shape checked.
+  Tensor tensor(const std::string& tensor_name, std::initializer_list<std::int64_t> shape) const;
+
+  // Where a tensor's bytes lie, for reading experts on demand without keeping the mapping's pages.
+  struct Extent {
+    std::string file;
+    std::int64_t offset = 0;
+    std::int64_t bytes = 0;
+  };
+  Extent extent(const std::string& tensor_name) const;
+
+  // Throws InputError naming tensor and element if a weight is NaN or infinite. Called once when a checkpoint is opened by
+  // the commands; costs one read of the file.
+  void check_finite() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace moetune
