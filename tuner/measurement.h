@@ -5,12 +5,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace moetune {
 
 enum class Origin : std::uint8_t { measured, predicted, extrapolated };
+std::string_view name_of(Origin origin);
 
 struct Measurement {
   double value = 0.0;             // median for times, mean for accuracy; unit is in the metric's name
@@ -25,6 +27,7 @@ struct Measurement {
 // Metric name -> value. A metric that is null (not known here) is absent.
 using Metrics = std::map<std::string, Measurement>;
 
+// A value that is not finite has no JSON: to_json_value throws std::domain_error (such a trial is wrong_output).
 nlohmann::json to_json_value(const Measurement& measurement);
 nlohmann::json to_json_value(const Metrics& metrics);
 Metrics metrics_from_json(const nlohmann::json& object, const std::string& where);  // throws InputError

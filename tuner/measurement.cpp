@@ -1,0 +1,82 @@
+#include "tuner/measurement.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "tuner/json_fields.h"
+
+namespace moetune {
+namespace {
+using nlohmann::json;
+
+Origin origin_named(const std::string& name, const std::string& where) {
+  for (const Origin origin : {Origin::measured, Origin::predicted, Origin::extrapolated})
+    if (name == name_of(origin)) return origin;
+  throw InputError(where, shown(name), "measured, predicted, extrapolated");
+}
+
+// JSON has no NaN and no infinity: nlohmann would write null, which reads back as a broken log.
+void put(json& object, const char* field, double value) {
+  if (!std::isfinite(value)) throw std::domain_error(std::string("a measurement's ") + field + " is not finite");
+  object[field] = value;
+}
+
+Measurement measurement_from_json(const json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped"});
+  Measurement measurement;
+  measurement.value = fields.number("value");
+  if (fields.has("low")) measurement.low = fields.number("low");
+  if (fields.has("high")) measurement.high = fields.number("high");
+  if (fields.has("p99")) measurement.p99 = fields.number("p99");
+  if (measurement.low.has_value() != measurement.high.has_value())
+    throw InputError(where, "half an interval", "low and high together, or neither");
+  if (measurement.low && *measurement.low > *measurement.high)
+    throw InputError(where, "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
+                     "low <= high");
+  measurement.n = fields.integer("n", 0, INT64_MAX);
+  measurement.origin = origin_named(fields.text("origin"), fields.place("origin"));
+  measurement.stopped = fields.text_or("stopped", "");
+  return measurement;
+}
+}  // namespace
+
+std::string_view name_of(Origin origin) {
+  switch (origin) {
+    case Origin::measured: return "measured";
+    case Origin::predicted: return "predicted";
+    case Origin::extrapolated: return "extrapolated";
+  }
+  throw std::logic_error("no such origin");
+}
+
+json to_json_value(const Measurement& measurement) {
+  json object = json::object();
+  put(object, "value", measurement.value);
+  if (measurement.low) put(object, "low", *measurement.low);
+  if (measurement.high) put(object, "high", *measurement.high);
+  if (measurement.p99) put(object, "p99", *measurement.p99);
+  object["n"] = measurement.n;
+  object["origin"] = name_of(measurement.origin);
+  if (!measurement.stopped.empty()) object["stopped"] = measurement.stopped;
+  return object;
+}
+
+json to_json_value(const Metrics& metrics) {
+  json object = json::object();
+  for (const auto& [name, measurement] : metrics) object[name] = to_json_value(measurement);
+  return object;
+}
+
+Metrics metrics_from_json(const json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  Metrics metrics;
+  for (const auto& [name, value] : object.items())
+    if (!value.is_null()) metrics[name] = measurement_from_json(value, fields.place(name));  // null: not known here
+  return metrics;
+}
+
+}  // namespace moetune
