@@ -1,8 +1,10 @@
 // A Hugging Face checkpoint on disk: config.json, one or several safetensors files. Opened once and shared; tensors are
 // memory-mapped views, nothing is read before it is asked for. Start at open_checkpoint() in engine.h.
+// Names of the tensors: engine/tensor_names.h.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +41,20 @@ class Checkpoint {
     std::int64_t bytes = 0;
   };
   Extent extent(const std::string& tensor_name) const;
+
+  // One routed expert of a layer that routes, however the file stores it (a tensor per matrix, or all experts of the layer
+  // in two tensors). The bytes of each matrix are contiguous in view and file alike. All routed experts of a checkpoint
+  // have one type, spec().checkpoint_type.
+  struct Matrix {
+    Tensor view;
+    Extent extent;
+  };
+  struct Expert {
+    Matrix gate;  // (expert_inner, hidden)
+    Matrix up;    // (expert_inner, hidden)
+    Matrix down;  // (hidden, expert_inner)
+  };
+  Expert expert(int layer, int expert) const;
 
   // Throws InputError naming tensor and element if a weight is NaN or infinite. Called once when a checkpoint is opened by
   // the commands; costs one read of the file.
