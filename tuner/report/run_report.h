@@ -1,0 +1,47 @@
+// Everything a report says, gathered once; the writers beside this file only lay it out. It comes from a run directory
+// alone: no engine, no hardware, no clock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/objective.h"
+#include "tuner/run_directory.h"
+#include "tuner/trial.h"
+
+namespace moetune {
+
+// What was chosen and why; filled from choose.h by whoever renders.
+struct Verdict {
+  std::optional<std::int64_t> recommended;  // trial number; empty: nothing passes
+  std::string reason;                       // in words
+  std::optional<std::int64_t> runner_up;
+  std::string why_not_runner_up;
+};
+
+struct RunReport {
+  std::string run_path;   // as a person would type it
+  RunRequest request;
+  nlohmann::json hardware;
+  std::vector<Trial> trials;
+  std::string torn;       // a torn last line was left out; empty: none
+  std::vector<Objective> objectives;
+  std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
+  Verdict verdict;
+  std::string stopped;    // why the search ended, when known
+
+  const Trial& trial(std::int64_t number) const { return trials.at(static_cast<std::size_t>(number)); }
+};
+
+// request.json, hardware.json and trials.jsonl of a run; front and verdict are still to be filled.
+// Throws InputError naming the file.
+RunReport read_run(const std::string& run_path);
+
+// Writes front.json, front.csv and report.md into the run directory. Throws std::runtime_error (disk).
+void write_report_files(const RunReport& report);
+
+}  // namespace moetune

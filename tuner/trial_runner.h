@@ -1,0 +1,55 @@
+// One trial, from configuration to Trial, in a worker process that may crash, hang or run out of memory without taking
+// the search with it. The worker is kept for the next trial; a broken one is replaced. Start at TrialRunner::run().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/interruption.h"
+#include "tuner/trial.h"
+
+namespace moetune {
+
+class WorkerProcess;
+
+struct TrialRunnerSettings {
+  // What to exec. /proc/self/exe is the running program even when its file was replaced meanwhile.
+  std::vector<std::string> worker_command{"/proc/self/exe", "worker"};
+  nlohmann::json setup;                 // handed to the worker's TargetFactory
+  double trial_limit_seconds = 300.0;   // then the worker is killed and the trial timed_out
+  double setup_limit_seconds = 900.0;   // for the worker to become ready: weights, reference logits
+  std::function<void(const std::string& words)> on_progress;  // what the worker does now; may be empty
+  std::function<void(const std::string& line)> on_message;    // lines the worker printed, retries; may be empty
+  std::function<void()> on_tick;        // several times a second while waiting; may be empty
+  std::string memory_kill_counter_file = "/proc/vmstat";  // where the kernel counts its out-of-memory kills
+};
+
+class TrialRunner {
+ public:
+  TrialRunner(TrialRunnerSettings settings, const Interruption& interruption);
+  ~TrialRunner();  // ends the worker
+  TrialRunner(const TrialRunner&) = delete;
+  TrialRunner& operator=(const TrialRunner&) = delete;
+
+  // Measures one configuration. A worker that dies is replaced and the trial tried once more, then it is `crashed`.
+  // Empty when interrupted: the worker is gone then. Throws InputError when the worker refuses its setup, and
+  // std::runtime_error when no worker can be started at all.
+  std::optional<Trial> run(std::int64_t number, const Configuration& configuration, std::uint64_t seed);
+
+ private:
+  struct Attempt;
+  Attempt attempt(std::int64_t number, const Configuration& configuration, std::uint64_t seed);
+  bool start_worker();  // false: interrupted
+
+  TrialRunnerSettings settings_;
+  const Interruption& interruption_;
+  std::unique_ptr<WorkerProcess> worker_;  // empty: the next trial starts one
+};
+
+}  // namespace moetune
