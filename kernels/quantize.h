@@ -8,17 +8,22 @@
 
 namespace moetune {
 
+// Throws std::invalid_argument where a weight is not finite, or too large for the scale or 16-bit type it would need:
+// the message names row and column.
 struct Quantize {
   Tensor x;             // (out, in) f32, f16 or bf16, rows may be strided
-  void* y = nullptr;    // layout.bytes long
+  void* y = nullptr;    // layout.bytes long; padding is written as zeros
   MatrixLayout layout;
 };
 void run(Cpu& cpu, const Quantize& op);
 
 struct Dequantize {
   WeightMatrix x;
-  Tensor y;  // (out, in) f32
+  Tensor y;  // (out, in) f32, rows may be strided
 };
 void run(Cpu& cpu, const Dequantize& op);
+
+// One row of a matrix as floats; y has room for layout.in.
+void dequantize_row(const WeightMatrix& x, std::int64_t row, float* y);
 
 }  // namespace moetune

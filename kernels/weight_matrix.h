@@ -6,6 +6,7 @@
 // One f16 scale per group. int8: one signed byte an element, one f32 scale per row. Rows start at multiples of 16 bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/number_type.h"
@@ -23,6 +24,7 @@ struct MatrixLayout {
   std::int64_t scales_offset = 0;    // from the start of the matrix; values come first
   std::int64_t bytes = 0;            // the whole matrix, padded to 64
 
+  // Throws std::invalid_argument for a type no matrix can be stored in.
   static MatrixLayout of(NumberType type, std::int64_t out, std::int64_t in);
 };
 
@@ -32,6 +34,13 @@ struct WeightMatrix {
   MatrixLayout layout;
 
   bool empty() const { return data == nullptr; }
+  const std::byte* row_values(std::int64_t row) const {
+    return static_cast<const std::byte*>(data) + row * layout.row_bytes;
+  }
+  const std::byte* row_scales(std::int64_t row) const {
+    return static_cast<const std::byte*>(data) + layout.scales_offset +
+           row * layout.scales_per_row * layout.scale_bytes;
+  }
 };
 
 // One routed expert in memory: gate, up and down matrices in one contiguous block.
@@ -44,6 +53,10 @@ struct ExpertLayout {
   std::int64_t bytes = 0;  // padded to 64
 
   static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner);
+
+  WeightMatrix gate_of(const void* expert) const { return {expert, gate}; }
+  WeightMatrix up_of(const void* expert) const { return {static_cast<const std::byte*>(expert) + up_offset, up}; }
+  WeightMatrix down_of(const void* expert) const { return {static_cast<const std::byte*>(expert) + down_offset, down}; }
 };
 
 }  // namespace moetune

@@ -1,0 +1,46 @@
+#include "kernels/buffer.h"
+
+#include <cassert>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace moetune {
+namespace {
+constexpr std::align_val_t kAlignment{256};
+
+std::int64_t bytes_of(NumberType type, std::initializer_list<std::int64_t> shape) {
+  std::int64_t bytes = element_bytes(type);
+  for (const std::int64_t length : shape)
+    if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes))
+      throw std::invalid_argument("a tensor's shape is negative or larger than memory can be");
+  return bytes;
+}
+}  // namespace
+
+// A size of 0 still gives an address, so that an empty tensor is not taken for an absent one.
+Buffer::Buffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
+  assert(bytes >= 0);
+  std::visit(
+      [&](Cpu&) {
+        const std::size_t allocated = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
+        data_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(allocated, kAlignment)),
+                                           [](std::byte* data) { ::operator delete(data, kAlignment); });
+      },
+      device);
+}
+
+OwnedTensor::OwnedTensor(Device& device, NumberType type, std::initializer_list<std::int64_t> shape)
+    : buffer_(device, bytes_of(type, shape)), view_(buffer_.data(), type, shape) {}
+
+void copy_to_device(Device& device, const void* host, void* on_device, std::int64_t bytes) {
+  if (bytes == 0) return;
+  std::visit([&](Cpu&) { std::memcpy(on_device, host, static_cast<std::size_t>(bytes)); }, device);
+}
+
+void copy_to_host(Device& device, const void* on_device, void* host, std::int64_t bytes) {
+  if (bytes == 0) return;
+  std::visit([&](Cpu&) { std::memcpy(host, on_device, static_cast<std::size_t>(bytes)); }, device);
+}
+
+}  // namespace moetune
