@@ -63,8 +63,10 @@ class Engine {
   void reset_stats();
   void drop_expert_cache();    // as after loading: a cold start for cache measurements
 
-  // Called after every MoE layer's routing with (layer, ids (tokens, k), tokens, k); empty to stop. Slows decoding.
-  using RoutingObserver = std::function<void(int layer, std::span<const std::int32_t> ids, int tokens, int k)>;
+  // Called after every MoE layer's routing with (layer, ids (tokens, k) best first, their weights (tokens, k), tokens, k);
+  // empty to stop. Slows decoding.
+  using RoutingObserver = std::function<void(int layer, std::span<const std::int32_t> ids, std::span<const float> weights,
+                                             int tokens, int k)>;
   void observe_routing(RoutingObserver observer);
 
  private:
