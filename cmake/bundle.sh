@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Puts everything needed to run moetune and its tests elsewhere into one folder: program, tests, data and the libraries that are
+# not part of every system. No CUDA or NCCL library: those are opened at run time from the machine itself.
+# Usage: bundle.sh BUILD_FOLDER BUNDLE_FOLDER. Start at "What it must not be" for the promises that are checked.
+set -euo pipefail
+build=$1
+bundle=$2
+limit_bytes=$((25 * 1000 * 1000))
+
+rm -rf "$bundle"
+cmake --install "$build" --prefix "$bundle" --component moetune --strip >/dev/null
+cmake --install "$build" --prefix "$bundle" --component tests --strip >/dev/null
+
+mkdir -p "$bundle/lib"
+programs=("$bundle"/bin/moetune "$bundle"/tests/*_tests)
+# glibc and the compiler's own libraries stay the system's: drivers loaded later must find the same ones.
+for program in "${programs[@]}"; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+  while read -r name path; do
+    case $name in
+      libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|ld-linux*|libstdc++.so.*|libgcc_s.so.*) ;;
+      libcuda*|libcublas*|libnccl*|libcupti*|libnvidia*) echo "$name must be opened at run time, not linked" >&2; exit 1 ;;
+      *) install -m 755 "$(realpath "$path")" "$bundle/lib/$name"; strip --strip-unneeded "$bundle/lib/$name" ;;
+    esac
+  done
+
+# Tests look below $MOETUNE_SOURCE_DIR: the bundle's own root, with links where the source tree has these folders.
+mkdir -p "$bundle/engine"
+ln -s ../share/moetune/models "$bundle/engine/models"
+for folder in search_spaces profiles; do
+  [[ -d $bundle/share/moetune/$folder ]] && ln -s "share/moetune/$folder" "$bundle/$folder"
+done
+
+cat > "$bundle/tests/run" <<'RUN'
+#!/usr/bin/env bash
+# Runs the bundle's test programs and flows. Usage: tests/run [PATTERN of names]
+set -uo pipefail
+export MOETUNE_SOURCE_DIR=$(cd "$(dirname "$0")/.." && pwd)
+export MOETUNE=$MOETUNE_SOURCE_DIR/bin/moetune
+failed=0
+for test in "$MOETUNE_SOURCE_DIR"/tests/*_tests "$MOETUNE_SOURCE_DIR"/tests/flows/*.sh; do
+  [[ -e $test && $(basename "$test") == *${1:-}* ]] || continue
+  case $test in
+    *.sh) bash "$test"; status=$? ;;
+    *) "$test" --gtest_brief=1; status=$? ;;
+  esac
+  case $status in
+    0) echo "passed $(basename "$test")" ;;
+    77) echo "skipped $(basename "$test")" ;;
+    *) echo "FAILED $(basename "$test") ($status)"; failed=1 ;;
+  esac
+done
+exit $failed
+RUN
+chmod +x "$bundle/tests/run"
+
+# What it must not be -------------------------------------------------------------------------------------------------
+for program in "${programs[@]}"; do
+  if env -u LD_LIBRARY_PATH ldd "$program" | grep 'not found'; then echo "$program: library missing" >&2; exit 1; fi
+  outside=$(ldd "$program" | awk '$2 == "=>" {print $3}' | grep -E 'lib(tbb|nlopt|fmt|hwy)' | grep -v "$(realpath "$bundle")/" || true)
+  [[ -z $outside ]] || { echo "$program uses $outside instead of the bundled copy" >&2; exit 1; }
+done
+bytes=$(du -sb --apparent-size "$bundle" | cut -f1)
+[[ $bytes -le $limit_bytes ]] || { echo "$bundle has $bytes bytes, limit $limit_bytes" >&2; exit 1; }
+"$bundle/bin/moetune" --version
+echo "$bundle: $bytes bytes (limit $limit_bytes)"

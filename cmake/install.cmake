@@ -1,0 +1,15 @@
+# Installed layout: bin/moetune and share/moetune/{models,search_spaces,profiles,...}; the program finds its data beside itself
+# (../share/moetune). Component "moetune" is what users install; "tests" goes into bundles only (cmake/bundle.sh).
+if(TARGET moetune)
+  install(TARGETS moetune RUNTIME DESTINATION bin COMPONENT moetune)
+endif()
+install(DIRECTORY engine/models/ DESTINATION share/moetune/models COMPONENT moetune OPTIONAL
+        PATTERN "*.py" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY search_spaces profiles DESTINATION share/moetune COMPONENT moetune OPTIONAL)
+install(FILES LICENSE NOTICE README.md DESTINATION share/doc/moetune COMPONENT moetune)
+
+get_property(test_programs GLOBAL PROPERTY moetune_test_programs)
+if(test_programs)
+  install(TARGETS ${test_programs} RUNTIME DESTINATION tests COMPONENT tests)
+endif()
+install(DIRECTORY tests/golden tests/flows tests/fuzz/corpus DESTINATION tests COMPONENT tests OPTIONAL)

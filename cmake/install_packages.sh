@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that a build needs and this machine lacks; does nothing, fast, when all are there.
+# Usage: install_packages.sh [SET...], sets: build (default), fuzz, tidy, format. Root, or sudo, is needed only when one is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A sets=(
+  [build]="g++ cmake ninja-build libtbb-dev libhwy-dev libeigen3-dev libnlopt-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev"
+  [fuzz]="clang-19 libclang-rt-19-dev"
+  [tidy]="clang-19 clang-tidy-19"
+  [format]="clang-format-19"
+)
+valijson_headers=build/packages/usr/include/valijson
+
+wanted=()
+for set in "${@:-build}"; do
+  [[ -n ${sets[$set]:-} ]] || { echo "unknown package set '$set'; known: ${!sets[*]}" >&2; exit 2; }
+  read -ra packages <<<"${sets[$set]}"
+  wanted+=("${packages[@]}")
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "This is neither Debian nor Ubuntu: install the equivalents of these packages yourself, and valijson's headers." >&2
+  echo "  ${wanted[*]}" >&2
+  echo "Then: cmake --preset release && cmake --build --preset release" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${wanted[@]}"; do
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+done
+
+needs_valijson=no
+[[ -d $valijson_headers || -d /usr/include/valijson ]] || needs_valijson=yes
+[[ ${#missing[@]} == 0 && $needs_valijson == no ]] && exit 0
+
+as_root=()
+if [[ $EUID != 0 ]]; then
+  command -v sudo >/dev/null || {
+    echo "Missing packages, and neither root nor sudo: ask an administrator for" >&2
+    echo "  apt-get install ${missing[*]} libvalijson-dev" >&2
+    exit 1
+  }
+  as_root=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq || echo "apt-get update failed; trying with the package lists at hand" >&2
+if [[ ${#missing[@]} != 0 ]]; then
+  echo "Installing ${missing[*]}"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+# The headers alone: the package depends on Qt and Poco, several hundred megabytes that nothing here uses.
+if [[ $needs_valijson == yes ]]; then
+  echo "Unpacking the headers of libvalijson-dev into build/packages"
+  mkdir -p build/packages
+  (cd build/packages && apt-get download -qq libvalijson-dev && dpkg-deb -x libvalijson-dev_*.deb . && rm libvalijson-dev_*.deb)
+  [[ -d $valijson_headers ]] || { echo "libvalijson-dev holds no valijson headers" >&2; exit 1; }
+fi
