@@ -3,6 +3,8 @@
 // ignored, so that a dead worker and a full disk come back as errors instead of ending the program.
 #pragma once
 
+#include "tuner/descriptor.h"
+
 namespace moetune {
 
 class Interruption {
@@ -13,7 +15,11 @@ class Interruption {
   Interruption& operator=(const Interruption&) = delete;
 
   bool requested() const;
-  int descriptor() const;  // readable once requested; for poll()
+  int descriptor() const { return readable_.number(); }  // readable once requested; for poll()
+
+ private:
+  Descriptor readable_;
+  Descriptor writable_;
 };
 
 }  // namespace moetune

@@ -2,11 +2,14 @@
 // holding its lock: nobody else tunes in it meanwhile. Start at RunDirectory::create() and ::resume().
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "tuner/descriptor.h"
+#include "tuner/durable_file.h"
 
 namespace moetune {
 
@@ -45,12 +48,6 @@ class RunDirectory {
   // which a killed run has not written its request yet becomes a new run; is_new() says so.
   static RunDirectory resume(const std::string& path, const RunRequest& request, const nlohmann::json& hardware);
 
-  ~RunDirectory();  // gives the lock back
-  RunDirectory(RunDirectory&&) noexcept;
-  RunDirectory& operator=(RunDirectory&&) = delete;
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-
   const std::string& path() const { return path_; }
   bool is_new() const { return is_new_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
@@ -59,10 +56,11 @@ class RunDirectory {
   const std::string& notice() const { return notice_; }
 
  private:
-  RunDirectory(std::string path, int lock_descriptor);
+  RunDirectory(std::string path, Descriptor lock);
+  void begin(const RunRequest& request, const nlohmann::json& hardware);
   std::string path_;
   std::string notice_;
-  int lock_descriptor_ = -1;
+  Descriptor lock_;  // closing it gives the lock back
   bool is_new_ = true;
 };
 
@@ -72,9 +70,5 @@ std::string new_run_path(const std::string& runs_folder, const std::string& mode
 
 // Makes runs_folder/latest a link to the run, replacing an older link at once. Throws std::runtime_error.
 void link_latest(const std::string& runs_folder, const std::string& run_path);
-
-// Writes a file so that a reader sees the old or the new one, never half of it, and waits for the disk.
-// Throws std::runtime_error naming the file.
-void write_file_atomically(const std::string& file, const std::string& contents);
 
 }  // namespace moetune

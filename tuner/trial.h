@@ -14,6 +14,7 @@ namespace moetune {
 
 enum class Outcome : std::uint8_t { ok, infeasible, out_of_memory, wrong_output, timed_out, crashed };
 std::string_view name_of(Outcome outcome);
+Outcome outcome_named(std::string_view name, const std::string& where);  // throws InputError with the accepted names
 
 struct Trial {
   std::int64_t number = 0;  // 0, 1, 2 ... in the order they were asked

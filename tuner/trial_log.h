@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tuner/descriptor.h"
 #include "tuner/trial.h"
 
 namespace moetune {
@@ -32,18 +33,14 @@ class TrialLog {
   // Opens for appending, creates an empty log when there is none. A torn last line is cut off; torn() says so.
   // One writer at a time: RunDirectory holds the lock. Throws InputError (unreadable) or std::runtime_error (disk).
   explicit TrialLog(std::string file);
-  ~TrialLog();
-  TrialLog(TrialLog&&) noexcept;
-  TrialLog& operator=(TrialLog&&) = delete;
-  TrialLog(const TrialLog&) = delete;
-  TrialLog& operator=(const TrialLog&) = delete;
 
   const std::vector<Trial>& trials() const { return trials_; }
   const std::string& torn() const { return torn_; }
   const std::string& file() const { return file_; }
 
   // Writes one trial and waits for the disk. trial.number must be trials().size(). Returns the trial as a reader of the
-  // log will see it: what a searcher is told must not depend on whether it was measured now or read back.
+  // log will see it: what a searcher is told must not depend on whether it was measured now or read back. Valid until
+  // the next append().
   // On a full disk the partial line is removed again and std::runtime_error says so; the log stays intact.
   const Trial& append(const Trial& trial);
 
@@ -51,8 +48,8 @@ class TrialLog {
   std::string file_;
   std::string torn_;
   std::vector<Trial> trials_;
-  std::uint64_t bytes_ = 0;
-  int descriptor_ = -1;
+  std::uint64_t bytes_ = 0;  // of the file, all of them intact
+  Descriptor descriptor_;
 };
 
 }  // namespace moetune

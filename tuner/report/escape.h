@@ -1,4 +1,4 @@
-// Makes any text safe to stand in a Markdown cell, a CSV field or on a terminal.
+// Makes any text safe to stand in a Markdown cell or a CSV field. For terminals: printable.h.
 #pragma once
 
 #include <string>
@@ -14,11 +14,5 @@ std::string markdown_code(std::string_view text);
 
 // One CSV field (RFC 4180). A text that a spreadsheet would run as a formula gets a leading apostrophe.
 std::string csv_field(std::string_view text);
-
-// Valid UTF-8 without control characters (line ends become " / "); invalid bytes become '?'. For terminals and reasons.
-std::string printable(std::string_view text);
-
-// As printable(), and cut to at most `columns` characters, with "..." in place of what is missing.
-std::string fitted(std::string_view text, std::size_t columns);
 
 }  // namespace moetune

@@ -1,0 +1,63 @@
+#include "tuner/trial.h"
+
+#include <array>
+#include <limits>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "tuner/json_fields.h"
+
+namespace moetune {
+namespace {
+using nlohmann::json;
+constexpr std::array all_outcomes{Outcome::ok,           Outcome::infeasible, Outcome::out_of_memory,
+                                  Outcome::wrong_output, Outcome::timed_out,  Outcome::crashed};
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::ok: return "ok";
+    case Outcome::infeasible: return "infeasible";
+    case Outcome::out_of_memory: return "out_of_memory";
+    case Outcome::wrong_output: return "wrong_output";
+    case Outcome::timed_out: return "timed_out";
+    case Outcome::crashed: return "crashed";
+  }
+  throw std::logic_error("no such outcome");
+}
+
+Outcome outcome_named(std::string_view name, const std::string& where) {
+  std::string accepted;
+  for (const Outcome outcome : all_outcomes) {
+    if (name == name_of(outcome)) return outcome;
+    accepted.append(accepted.empty() ? "" : ", ").append(name_of(outcome));
+  }
+  throw InputError(where, shown(std::string(name)), accepted);
+}
+
+json to_json_value(const Trial& trial) {
+  return {{"trial", trial.number},     {"configuration", to_json_value(trial.configuration)},
+          {"outcome", name_of(trial.outcome)}, {"reason", trial.reason},
+          {"metrics", to_json_value(trial.metrics)}, {"seed", trial.seed},
+          {"seconds", trial.seconds},  {"started", trial.started}};
+}
+
+Trial trial_from_json(const json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started"});
+  Trial trial;
+  trial.number = fields.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
+  trial.configuration = configuration_from_json(fields.object("configuration"), fields.place("configuration"));
+  trial.outcome = outcome_named(fields.text("outcome"), fields.place("outcome"));
+  trial.reason = fields.text("reason");
+  trial.metrics = metrics_from_json(fields.object("metrics"), fields.place("metrics"));
+  trial.seed = fields.unsigned_integer("seed");
+  trial.seconds = fields.number("seconds");
+  if (trial.seconds < 0.0) throw InputError(fields.place("seconds"), shown(trial.seconds), "0 or more");
+  trial.started = fields.text("started");
+  return trial;
+}
+
+}  // namespace moetune

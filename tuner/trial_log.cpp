@@ -1,0 +1,134 @@
+#include "tuner/trial_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "tuner/checksum.h"
+#include "tuner/durable_file.h"
+#include "tuner/json_fields.h"
+
+namespace moetune {
+namespace {
+
+// A line is BODY,"checksum":"0a1b2c3d"} where BODY is the trial's object without its closing brace.
+constexpr std::string_view checksum_head = ",\"checksum\":\"";
+constexpr std::string_view checksum_tail = "\"}";
+constexpr std::size_t checksum_digits = 8;
+constexpr std::size_t suffix_size = checksum_head.size() + checksum_digits + checksum_tail.size();
+
+std::string checksum_suffix(std::string_view body) {
+  return fmt::format("{}{:08x}{}", checksum_head, crc32(body), checksum_tail);
+}
+
+// The trial's JSON text when the checksum of the line holds.
+std::optional<std::string> verified(std::string_view line) {
+  if (line.size() <= suffix_size) return std::nullopt;
+  const std::string_view body = line.substr(0, line.size() - suffix_size);
+  if (line.substr(body.size()) != checksum_suffix(body)) return std::nullopt;
+  return std::string(body) + "}";
+}
+
+Trial trial_from_text(const std::string& text, const std::string& where, std::size_t expected_number) {
+  Trial trial = trial_from_json(parse_json(text, where), where);
+  if (trial.number != static_cast<std::int64_t>(expected_number))
+    throw InputError(where, fmt::format("trial number {}", trial.number),
+                     fmt::format("{}, as trials are counted without a gap", expected_number));
+  return trial;
+}
+
+std::string read_bytes(const std::string& file) {
+  const Descriptor descriptor = open_file(file, O_RDONLY);
+  std::string text;
+  std::string block(std::size_t{1} << 16, '\0');
+  ssize_t count = -1;
+  while (descriptor.is_open() && (count = ::read(descriptor.number(), block.data(), block.size())) != 0) {
+    if (count < 0 && errno != EINTR) break;
+    if (count > 0) text.append(block, 0, static_cast<std::size_t>(count));
+  }
+  if (count < 0) throw InputError(file, "cannot be read: " + error_text(errno), "a readable trial log");
+  return text;
+}
+
+}  // namespace
+
+TrialLogContents parse_trial_log(std::string_view text, const std::string& file) {
+  TrialLogContents contents;
+  std::size_t line_number = 0;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t line_end = text.find('\n', start);
+    const bool ended = line_end != std::string_view::npos;
+    const std::string_view line = text.substr(start, ended ? line_end - start : std::string_view::npos);
+    const std::size_t next = ended ? line_end + 1 : text.size();
+    const std::string where = fmt::format("{}:{}", file, ++line_number);
+
+    const std::optional<std::string> object = verified(line);
+    if (!object && next == text.size()) {
+      contents.torn = fmt::format("{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are intact",
+                                  where, text.size() - start, contents.trials.size());
+      return contents;
+    }
+    if (!object)
+      throw InputError(where, "the line is damaged: its checksum does not hold", "the line as moetune wrote it; lines after it are still there");
+    contents.trials.push_back(trial_from_text(*object, where, contents.trials.size()));
+    contents.intact_bytes = next;
+    contents.last_newline_missing = !ended;
+    start = next;
+  }
+  return contents;
+}
+
+TrialLogContents read_trial_log(const std::string& file) { return parse_trial_log(read_bytes(file), file); }
+
+std::string to_log_line(const Trial& trial) {
+  // `replace`: a reason may quote what a dying worker printed, which need not be UTF-8.
+  std::string line = to_json_value(trial).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  line.pop_back();
+  return line + checksum_suffix(line) + "\n";
+}
+
+TrialLog::TrialLog(std::string file) : file_(std::move(file)) {
+  const auto refuse = [&](const char* what) { throw std::runtime_error(file_ + ": " + what + ": " + error_text(errno)); };
+  descriptor_ = open_file(file_, O_RDWR | O_CREAT | O_APPEND);
+  if (!descriptor_.is_open()) refuse("cannot be opened for writing");
+  sync_folder_of(file_);
+
+  TrialLogContents contents = read_trial_log(file_);
+  trials_ = std::move(contents.trials);
+  torn_ = std::move(contents.torn);
+  bytes_ = contents.intact_bytes;
+  if (!torn_.empty()) {
+    if (::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) != 0) refuse("the torn last line cannot be cut off");
+  } else if (contents.last_newline_missing) {
+    if (!write_all(descriptor_.number(), "\n")) refuse("the last line cannot be ended");
+    ++bytes_;
+  }
+  if (::fsync(descriptor_.number()) != 0) refuse("cannot be brought to the disk");
+}
+
+const Trial& TrialLog::append(const Trial& trial) {
+  if (trial.number != static_cast<std::int64_t>(trials_.size()))
+    throw std::logic_error(fmt::format("trial {} cannot follow {} trials", trial.number, trials_.size()));
+  const std::string line = to_log_line(trial);
+  Trial as_logged = trial_from_text(*verified(std::string_view(line).substr(0, line.size() - 1)), file_, trials_.size());
+  if (!write_all(descriptor_.number(), line) || ::fsync(descriptor_.number()) != 0) {
+    const int error = errno;
+    const bool undone = ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) == 0;
+    // When even cutting back fails the reader drops the rest as a torn line: intact either way.
+    throw std::runtime_error(fmt::format("{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_, trial.number,
+                                         error_text(error), trials_.size(), undone ? "" : " (a torn line follows them)"));
+  }
+  bytes_ += line.size();
+  trials_.push_back(std::move(as_logged));
+  return trials_.back();
+}
+
+}  // namespace moetune
