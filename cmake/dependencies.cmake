@@ -44,10 +44,14 @@ target_include_directories(moetune_json_schema SYSTEM INTERFACE ${MOETUNE_VALIJS
 target_compile_definitions(moetune_json_schema INTERFACE VALIJSON_USE_EXCEPTIONS=1)
 target_link_libraries(moetune_json_schema INTERFACE nlohmann_json::nlohmann_json)
 
+# Debian splits NLopt into a C and a C++ library with the same symbols: exactly one may be linked, and nlopt.hpp belongs to the second.
 add_library(moetune_nlopt INTERFACE)
-find_package(NLopt QUIET)
+find_package(NLopt QUIET PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/cmake/nlopt_cxx NO_DEFAULT_PATH)
+if(NOT NLopt_FOUND)
+  find_package(NLopt QUIET)  # upstream's own package holds both in one library
+endif()
 if(NLopt_FOUND)
   set(MOETUNE_VERSION_NLopt "${NLOPT_VERSION}")
-  target_link_libraries(moetune_nlopt INTERFACE NLopt::nlopt)
+  target_link_libraries(moetune_nlopt INTERFACE ${NLOPT_LIBRARIES})
 endif()
 target_compile_definitions(moetune_nlopt INTERFACE MOETUNE_HAS_NLOPT=$<BOOL:${NLopt_FOUND}>)

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 declare -A sets=(
-  [build]="g++ cmake ninja-build libtbb-dev libhwy-dev libeigen3-dev libnlopt-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev"
+  [build]="g++ cmake ninja-build libtbb-dev libhwy-dev libeigen3-dev libnlopt-cxx-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev"
   [fuzz]="clang-19 libclang-rt-19-dev"
   [tidy]="clang-19 clang-tidy-19"
   [format]="clang-format-19"
@@ -55,6 +55,6 @@ fi
 if [[ $needs_valijson == yes ]]; then
   echo "Unpacking the headers of libvalijson-dev into build/packages"
   mkdir -p build/packages
-  (cd build/packages && apt-get download -qq libvalijson-dev && dpkg-deb -x libvalijson-dev_*.deb . && rm libvalijson-dev_*.deb)
+  (cd build/packages && apt-get download -qq -o APT::Sandbox::User=root libvalijson-dev && dpkg-deb -x libvalijson-dev_*.deb . && rm libvalijson-dev_*.deb)
   [[ -d $valijson_headers ]] || { echo "libvalijson-dev holds no valijson headers" >&2; exit 1; }
 fi
