@@ -13,7 +13,7 @@ struct Gemm {
   Tensor x;                 // (tokens, in) f32, rows may be strided
   WeightMatrix w;           // (out, in)
   Tensor y;                 // (tokens, out) f32, rows may be strided
-  Tensor bias;              // (out) f32, or empty
+  Tensor bias{};            // (out) f32, or empty
   bool accumulate = false;  // y += instead of y =
 };
 void run(Cpu& cpu, const Gemm& op);

@@ -15,8 +15,6 @@
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
-
-#include <thread>
 #endif
 
 namespace moetune {
@@ -143,12 +141,11 @@ struct ParallelPool::Impl {
 #else
 
 struct ParallelPool::Impl {
-  explicit Impl(int thread_count)
-      : threads(thread_count),
-        // oneTBB starts no more workers than there are cores unless told to.
-        limit(tbb::global_control::max_allowed_parallelism,
-              std::max<std::size_t>(static_cast<std::size_t>(thread_count), std::thread::hardware_concurrency())),
-        arena(thread_count) {}
+  explicit Impl(int thread_count) : threads(thread_count), arena(thread_count) {
+    // oneTBB by itself starts no more workers in all than there are cores, and a pool would have fewer threads than it
+    // says. The smallest of all limits counts, so there is a single one; arenas ask for no more than they were made for.
+    if (thread_count > 1) static const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 256);
+  }
 
   void run_pieces(const Cut& cut, PieceBody body) {
     arena.execute([&] {
@@ -158,7 +155,6 @@ struct ParallelPool::Impl {
   }
 
   int threads;
-  tbb::global_control limit;
   tbb::task_arena arena;
 };
 

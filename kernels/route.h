@@ -17,7 +17,7 @@ enum class RouteRule : std::uint8_t { softmax, grouped_sigmoid_bias };
 
 struct Route {
   Tensor logits;   // (tokens, experts) f32
-  Tensor bias;     // (experts) f32, or empty
+  Tensor bias{};   // (experts) f32, or empty
   Tensor ids;      // (tokens, k) i32, best first
   Tensor weights;  // (tokens, k) f32
   RouteRule rule = RouteRule::softmax;

@@ -14,7 +14,7 @@ namespace moetune {
 
 struct Sample {
   Tensor logits;  // (rows, vocabulary) f32
-  Tensor keys;    // (rows) i32, what makes a draw unique (position); only read when temperature > 0
+  Tensor keys{};  // (rows) i32, what makes a draw unique (position); only read when temperature > 0
   Tensor ids;     // (rows) i32; ties go to the lower token id
   float temperature = 0.0F;
   std::uint64_t seed = 0;

@@ -1,0 +1,128 @@
+// Stored numbers -> vectors of floats, for each instruction set. Start at DecodeF32; the others have the same two members.
+// Included by the .cpp files of kernels/simd/ once per instruction set, so it has Highway's toggled include guard.
+#if defined(MOETUNE_KERNELS_SIMD_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MOETUNE_KERNELS_SIMD_DECODE_INL_H_
+#undef MOETUNE_KERNELS_SIMD_DECODE_INL_H_
+#else
+#define MOETUNE_KERNELS_SIMD_DECODE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace moetune::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, 16>;
+using Vector = hn::Vec<Floats>;
+inline constexpr std::int64_t kLanes = hn::MaxLanes(Floats());
+
+inline constexpr std::int64_t kInt4Block = 32;  // elements; 16 bytes
+inline constexpr std::int64_t kVectorsPerBlock = kInt4Block / kLanes;
+
+// kBytes of one element, and load(): kLanes elements from any address.
+struct DecodeF32 {
+  static constexpr std::int64_t kBytes = 4;
+  static HWY_INLINE Vector load(const std::byte* from) {
+    return hn::LoadU(Floats(), reinterpret_cast<const float*>(from));
+  }
+};
+
+struct DecodeF16 {
+  static constexpr std::int64_t kBytes = 2;
+  static HWY_INLINE Vector load(const std::byte* from) {
+    const hn::Rebind<hwy::float16_t, Floats> halves;
+    return hn::PromoteTo(Floats(), hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from)));
+  }
+};
+
+struct DecodeBf16 {
+  static constexpr std::int64_t kBytes = 2;
+  static HWY_INLINE Vector load(const std::byte* from) {
+    const hn::Rebind<hwy::bfloat16_t, Floats> halves;
+    return hn::PromoteTo(Floats(), hn::LoadU(halves, reinterpret_cast<const hwy::bfloat16_t*>(from)));
+  }
+};
+
+// The row's scale is applied to the finished sum.
+struct DecodeInt8 {
+  static constexpr std::int64_t kBytes = 1;
+  static HWY_INLINE Vector load(const std::byte* from) {
+    const hn::Rebind<std::int8_t, Floats> bytes;
+    const hn::Rebind<std::int32_t, Floats> ints;
+    return hn::ConvertTo(Floats(),
+                         hn::PromoteTo(ints, hn::LoadU(bytes, reinterpret_cast<const std::int8_t*>(from))));
+  }
+};
+
+// The first `count` elements (fewer than kLanes), zeros behind them; reads no byte beyond.
+template <class Decode>
+HWY_INLINE Vector load_some(const std::byte* from, std::int64_t count) {
+  alignas(64) std::byte padded[kLanes * Decode::kBytes] = {};
+  // The bound says what count promises: without it GCC warns of a huge copy where kLanes is 1 and nothing can be left.
+  std::memcpy(padded, from, std::min(static_cast<std::size_t>(count * Decode::kBytes), sizeof(padded)));
+  return Decode::load(padded);
+}
+
+HWY_INLINE float f16_scale(const std::byte* from) {
+  const hn::CappedTag<hwy::float16_t, 1> half;
+  const hn::CappedTag<float, 1> single;
+  return hn::GetLane(hn::PromoteTo(single, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from))));
+}
+
+// Blocks of int4 that share a scale: (nibble - 8) * scale. Four bits times the 11 of an f16 are exact in f32, so all ways
+// of computing that product give the same number.
+class DecodeInt4 {
+ public:
+  explicit HWY_INLINE DecodeInt4(const std::byte* scale) { set_scale(f16_scale(scale)); }
+
+  // The 32 elements of a block in their order.
+  HWY_INLINE void load(const std::byte* block, Vector (&elements)[kVectorsPerBlock]) const {
+    const hn::Rebind<std::uint8_t, Floats> bytes;
+    const hn::Rebind<std::int32_t, Floats> ints;
+    constexpr std::int64_t kHalf = kVectorsPerBlock / 2;
+#pragma GCC unroll 16
+    for (std::int64_t i = 0; i < kHalf; ++i) {
+      const auto both = hn::PromoteTo(ints, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(block) + i * kLanes));
+      elements[i] = scaled(both);
+      elements[i + kHalf] = scaled(hn::ShiftRight<4>(both));
+    }
+  }
+
+ private:
+  using Ints = hn::Vec<hn::Rebind<std::int32_t, Floats>>;
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  // All 16 scaled values lie in one register; the look-up ignores all but the low four bits of an index.
+  HWY_INLINE void set_scale(float scale) {
+    alignas(64) static constexpr float kValues[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    values_ = hn::Mul(hn::Load(Floats(), kValues), hn::Set(Floats(), scale));
+  }
+  HWY_INLINE Vector scaled(Ints low_nibbles) const {
+    return hn::TableLookupLanes(values_, hn::Indices512<float>{low_nibbles.raw});
+  }
+  Vector values_;
+#else
+  HWY_INLINE void set_scale(float scale) {
+    scale_ = hn::Set(Floats(), scale);
+    eight_ = hn::Set(Floats(), 8.0F * scale);
+  }
+  HWY_INLINE Vector scaled(Ints low_nibbles) const {
+    const hn::Rebind<std::int32_t, Floats> ints;
+    const auto nibbles = hn::And(low_nibbles, hn::Set(ints, 15));
+    return hn::MulSub(hn::ConvertTo(Floats(), nibbles), scale_, eight_);
+  }
+  Vector scale_;
+  Vector eight_;
+#endif
+};
+
+}  // namespace moetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
