@@ -20,10 +20,9 @@ for set in "${@:-build}"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "This is neither Debian nor Ubuntu: install the equivalents of these packages yourself, and valijson's headers." >&2
+  echo "Neither Debian nor Ubuntu, so nothing is installed for you. Needed are valijson's headers and the equivalents of:" >&2
   echo "  ${wanted[*]}" >&2
-  echo "Then: cmake --preset release && cmake --build --preset release" >&2
-  exit 1
+  exit 0  # the configure run names what is really missing
 fi
 
 missing=()
@@ -37,24 +36,29 @@ needs_valijson=no
 
 as_root=()
 if [[ $EUID != 0 ]]; then
-  command -v sudo >/dev/null || {
-    echo "Missing packages, and neither root nor sudo: ask an administrator for" >&2
-    echo "  apt-get install ${missing[*]} libvalijson-dev" >&2
-    exit 1
-  }
   as_root=(sudo)
+  if [[ ${#missing[@]} != 0 ]] && ! command -v sudo >/dev/null; then
+    echo "Missing packages, and neither root nor sudo: ask an administrator for: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
 fi
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq || echo "apt-get update failed; trying with the package lists at hand" >&2
+update_lists() {
+  "${as_root[@]}" apt-get update -qq || echo "apt-get update failed; trying with the package lists at hand" >&2
+}
 if [[ ${#missing[@]} != 0 ]]; then
+  update_lists
   echo "Installing ${missing[*]}"
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-# The headers alone: the package depends on Qt and Poco, several hundred megabytes that nothing here uses.
+# The headers alone: the package depends on Qt and Poco, several hundred megabytes that nothing here uses. Needs no root.
+unpack_valijson() (
+  mkdir -p build/packages
+  cd build/packages
+  apt-get download -qq -o APT::Sandbox::User=root libvalijson-dev && dpkg-deb -x libvalijson-dev_*.deb . && rm libvalijson-dev_*.deb
+)
 if [[ $needs_valijson == yes ]]; then
   echo "Unpacking the headers of libvalijson-dev into build/packages"
-  mkdir -p build/packages
-  (cd build/packages && apt-get download -qq -o APT::Sandbox::User=root libvalijson-dev && dpkg-deb -x libvalijson-dev_*.deb . && rm libvalijson-dev_*.deb)
+  unpack_valijson || { update_lists && unpack_valijson; }
   [[ -d $valijson_headers ]] || { echo "libvalijson-dev holds no valijson headers" >&2; exit 1; }
 fi

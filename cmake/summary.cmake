@@ -49,6 +49,6 @@ else()
   summary_line(ccache "off (not found)")
 endif()
 if(MOETUNE_GPU_WITHOUT_TOOLKIT)
-  message(WARNING "A GPU is in this machine, but no CUDA toolkit (nvcc): this build is for the CPU only. "
-                  "Install CUDA 12.4 or later (https://developer.nvidia.com/cuda-downloads), put nvcc on the PATH, configure again.")
+  message(NOTICE "A GPU is in this machine, but no CUDA toolkit (nvcc): this build is for the CPU only. Install CUDA 12.4 or later "
+                 "(https://developer.nvidia.com/cuda-downloads), put nvcc on the PATH and run make again.")
 endif()
