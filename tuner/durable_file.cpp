@@ -41,8 +41,8 @@ void sync_folder_of(const std::string& file) {
 void write_file_atomically(const std::string& file, std::string_view contents) {
   const std::string beside = file + ".new";
   Descriptor descriptor = open_file(beside, O_WRONLY | O_CREAT | O_TRUNC);
-  const bool written = descriptor.is_open() && write_all(descriptor.number(), contents) && ::fsync(descriptor.number()) == 0 &&
-                       ::rename(beside.c_str(), file.c_str()) == 0;
+  const bool written = descriptor.is_open() && write_all(descriptor.number(), contents) &&
+                       ::fsync(descriptor.number()) == 0 && ::rename(beside.c_str(), file.c_str()) == 0;
   if (!written) {
     const int error = errno;
     ::unlink(beside.c_str());

@@ -49,11 +49,12 @@ Interruption::Interruption() {
   wake_descriptor = writable_.number();
   is_alive = true;
 
-  struct sigaction action {};
+  struct sigaction action{};
   std::size_t slot = 0;
   action.sa_handler = on_signal;
   for (const int signal : caught) ::sigaction(signal, &action, &previous[slot++]);
-  if (previous[hangup_slot].sa_handler == SIG_IGN) ::sigaction(SIGHUP, &previous[hangup_slot], nullptr);  // nohup
+  if (previous[hangup_slot].sa_handler == SIG_IGN)
+    ::sigaction(SIGHUP, &previous[hangup_slot], nullptr);  // nohup
   action.sa_handler = SIG_IGN;
   for (const int signal : ignored) ::sigaction(signal, &action, &previous[slot++]);
 }

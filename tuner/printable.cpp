@@ -13,7 +13,8 @@ struct Character {
   bool control = false;  // C0, DEL, C1, line and paragraph separators, direction overrides
 };
 
-// The UTF-8 character at the start of the text (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
+// The UTF-8 character at the start of the text (RFC 3629: no overlong forms, no surrogates, nothing above
+// U+10FFFF).
 Character first_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return {1, true, lead < 0x20 || lead == 0x7F};
@@ -26,8 +27,8 @@ Character first_character(std::string_view text) {
   }
   constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {};
-  const bool control = code < 0xA0 || (code >= 0x200E && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-                       (code >= 0x2066 && code <= 0x2069);
+  const bool control = code < 0xA0 || (code >= 0x200E && code <= 0x200F) ||
+                       (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
   return {length, true, control};
 }
 

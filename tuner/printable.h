@@ -1,4 +1,5 @@
-// Any bytes as text that is safe to print: for what a dying worker wrote, names from files, and lines on a terminal.
+// Any bytes as text that is safe to print: for what a dying worker wrote, names from files, and lines on a
+// terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,8 @@
 
 namespace moetune {
 
-// Valid UTF-8 on one line: control characters become spaces, invalid bytes '?'. Nothing in it can move a cursor.
+// Valid UTF-8 on one line: control characters become spaces, invalid bytes '?'. Nothing in it can move a
+// cursor.
 std::string printable(std::string_view text);
 
 // As printable(), and cut to at most `columns` characters, with "..." in place of what is missing.

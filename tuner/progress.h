@@ -1,5 +1,5 @@
-// One live line on a terminal; now and then a plain line where there is none; nothing when quiet. Messages go above it.
-// Everything is written to one stream (stderr). Start at Progress::show().
+// One live line on a terminal; now and then a plain line where there is none; nothing when quiet. Messages go
+// above it. Everything is written to one stream (stderr). Start at Progress::show().
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ class Progress {
   std::chrono::steady_clock::time_point last_time_;
 };
 
-// "trial 12 of 240 | best 3.21 tpot_ms (trial 7) | 4 min left | measuring 12/40", cut to the columns.
+// "12 of 240 trials done | best 3.21 tpot_ms (trial 7) | 4 min left | measuring 12/40", cut to the columns.
 std::string progress_line(const TuneStatus& status, int columns);
 
 // "45 s", "4 min", "1 h 20 min"

@@ -26,8 +26,10 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 // Fields that make two trials comparable. The others say how a sitting was asked for.
-constexpr std::array study_fields{"model",      "model_hash", "workload", "space",                 "space_hash",
-                                  "searcher",   "objectives", "seed",     "default_configuration", "conditions"};
+constexpr std::array study_fields{"model",      "model_hash", "workload",
+                                  "space",      "space_hash", "searcher",
+                                  "objectives", "seed",       "default_configuration",
+                                  "conditions"};
 
 // Facts that do not change between two probes of one machine; measured rates do.
 constexpr std::array hardware_identity{"device", "gpu_count", "cpu_name", "cpu_cores", "simd"};
@@ -35,17 +37,21 @@ constexpr std::array hardware_identity{"device", "gpu_count", "cpu_name", "cpu_c
 Descriptor lock(const std::string& path) {
   const std::string file = path + "/lock";
   Descriptor descriptor = open_file(file, O_RDWR | O_CREAT);
-  if (!descriptor.is_open()) throw InputError(path, "cannot be written to: " + error_text(errno), "a writable folder");
+  if (!descriptor.is_open())
+    throw InputError(path, "cannot be written to: " + error_text(errno), "a writable folder");
   if (::flock(descriptor.number(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) throw std::runtime_error(file + ": cannot be locked: " + error_text(errno));
     std::array<char, 32> holder{};
     const ssize_t count = ::pread(descriptor.number(), holder.data(), holder.size() - 1, 0);
-    const std::string process = count > 0 ? " (process " + std::to_string(std::atoll(holder.data())) + ")" : "";
-    throw InputError(path, "another moetune is tuning there" + process, "a run directory of its own, or --resume once that one has ended");
+    const std::string process =
+        count > 0 ? " (process " + std::to_string(std::atoll(holder.data())) + ")" : "";
+    throw InputError(path, "another moetune is tuning there" + process,
+                     "a run directory of its own, or --resume once that one has ended");
   }
   // Only for the message above; the lock itself is the kernel's and ends with the process.
   const std::string process = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(descriptor.number(), 0) != 0 || ::pwrite(descriptor.number(), process.data(), process.size(), 0) < 0)
+  if (::ftruncate(descriptor.number(), 0) != 0 ||
+      ::pwrite(descriptor.number(), process.data(), process.size(), 0) < 0)
     throw std::runtime_error(file + ": cannot be written: " + error_text(errno));
   return descriptor;
 }
@@ -57,7 +63,8 @@ std::optional<std::string> difference(const json& was, const json& is, const std
     json names = was;
     names.update(is);
     for (const auto& [field, unused] : names.items()) {
-      const auto found = difference(was.value(field, json()), is.value(field, json()), name.empty() ? field : name + "." + field);
+      const auto found = difference(was.value(field, json()), is.value(field, json()),
+                                    name.empty() ? field : name + "." + field);
       if (found) return found;
     }
   }
@@ -71,9 +78,11 @@ json only_fields(const json& object, std::span<const char* const> names) {
   return kept;
 }
 
-void insist_on_same(const json& was, const json& is, std::span<const char* const> fields, const std::string& where) {
+void insist_on_same(const json& was, const json& is, std::span<const char* const> fields,
+                    const std::string& where) {
   if (const auto found = difference(only_fields(was, fields), only_fields(is, fields), ""))
-    throw InputError(where, "cannot be resumed: " + *found, "the arguments and the machine the run began with, or another run directory");
+    throw InputError(where, "cannot be resumed: " + *found,
+                     "the arguments and the machine the run began with, or another run directory");
 }
 
 bool has_leftovers(const std::string& path) {
@@ -85,7 +94,8 @@ bool has_leftovers(const std::string& path) {
 void make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw InputError(path, "cannot be made: " + error.message(), "a folder that can be made and written to");
+  if (error)
+    throw InputError(path, "cannot be made: " + error.message(), "a folder that can be made and written to");
 }
 
 }  // namespace
@@ -135,12 +145,15 @@ RunRequest run_request_from_json(const json& object, const std::string& where) {
           .build = fields.text("build")};
 }
 
-RunDirectory::RunDirectory(std::string path, Descriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+RunDirectory::RunDirectory(std::string path, Descriptor lock)
+    : path_(std::move(path)), lock_(std::move(lock)) {}
 
 RunDirectory RunDirectory::create(const std::string& path, const RunRequest& request, const json& hardware) {
   make_folder(path);
   const auto refuse_leftovers = [&] {
-    if (has_leftovers(path)) throw InputError(path, "is not empty", "a new or empty folder, or --resume to go on with the run in it");
+    if (has_leftovers(path))
+      throw InputError(path, "is not empty",
+                       "a new or empty folder, or --resume to go on with the run in it");
   };
   // A folder that never was a run is refused before the lock file would appear in it.
   if (!fs::exists(path + "/lock")) refuse_leftovers();
@@ -155,30 +168,36 @@ RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& req
   RunDirectory run(path, lock(path));
   const std::string request_file = run.file("request.json");
   if (!fs::exists(request_file)) {
-    if (fs::exists(run.trials_file())) throw InputError(request_file, "is missing although there are trials", "the request.json of that run");
+    if (fs::exists(run.trials_file()))
+      throw InputError(request_file, "is missing although there are trials", "the request.json of that run");
     run.notice_ = path + ": nothing to resume, starting with the first trial";
     run.begin(request, hardware);
     return run;
   }
   const json was = read_json_file(request_file);
-  insist_on_same(to_json_value(run_request_from_json(was, request_file)), to_json_value(request), study_fields, path);
+  insist_on_same(to_json_value(run_request_from_json(was, request_file)), to_json_value(request),
+                 study_fields, path);
   insist_on_same(read_json_file(run.file("hardware.json")), hardware, hardware_identity, path);
   if (was["build"] != request.build)
-    run.notice_ = fmt::format("{}: begun with build {}, going on with {}: times may not be comparable", path, was["build"].get<std::string>(), request.build);
+    run.notice_ = fmt::format("{}: begun with build {}, going on with {}: times may not be comparable", path,
+                              was["build"].get<std::string>(), request.build);
   run.is_new_ = false;
   return run;
 }
 
 void RunDirectory::begin(const RunRequest& request, const json& hardware) {
-  // request.json last: its presence says that a run began, so a kill before it leaves nothing to compare with.
+  // request.json last: its presence says that a run began, so a kill before it leaves nothing to compare
+  // with.
   write_file_atomically(file("hardware.json"), hardware.dump(2) + "\n");
   write_file_atomically(file("request.json"), to_json_value(request).dump(2) + "\n");
 }
 
-std::string new_run_path(const std::string& runs_folder, const std::string& model, const std::string& workload) {
+std::string new_run_path(const std::string& runs_folder, const std::string& model,
+                         const std::string& workload) {
   std::string name = utc_now_compact() + "-" + model + "-" + workload;
   for (char& c : name) {
-    const bool safe = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '.';
+    const bool safe = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                      c == '-' || c == '_' || c == '.';
     if (!safe) c = '_';
   }
   const std::string path = runs_folder + "/" + name;

@@ -1,5 +1,6 @@
-// Where a run lives: request.json, hardware.json, trials.jsonl and what is rendered from them. Holding a RunDirectory is
-// holding its lock: nobody else tunes in it meanwhile. Start at RunDirectory::create() and ::resume().
+// Where a run lives: request.json, hardware.json, trials.jsonl and what is rendered from them. Holding a
+// RunDirectory is holding its lock: nobody else tunes in it meanwhile. Start at RunDirectory::create() and
+// ::resume().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace moetune {
 // What was asked for; request.json.
 struct RunRequest {
   // The study: these decide which trials come and what they measure. A resume must bring the same ones.
-  std::string model;       // name, for headings and the directory's name
+  std::string model;  // name, for headings and the directory's name
   std::string model_hash;
   std::string workload;
   std::string space;
@@ -25,28 +26,33 @@ struct RunRequest {
   std::vector<std::string> objectives;
   std::uint64_t seed = 1;
   nlohmann::json default_configuration = nlohmann::json::object();
-  // Whatever else changes a measurement, by name: workload lengths, calibration hash, device, threads, device memory.
+  // Whatever else changes a measurement, by name: workload lengths, calibration hash, device, threads, device
+  // memory.
   nlohmann::json conditions = nlohmann::json::object();
 
   // These may differ from one sitting to the next; the file keeps what the first one had.
-  std::string gate;                // "int8"
-  std::string slo;                 // "tpot_p99=50ms"; empty: none
+  std::string gate;                  // "int8"
+  std::string slo;                   // "tpot_p99=50ms"; empty: none
   std::vector<std::string> command;  // argv, for "how to reproduce"
-  std::string build;               // version and commit
+  std::string build;                 // version and commit
 };
 
 nlohmann::json to_json_value(const RunRequest& request);
-RunRequest run_request_from_json(const nlohmann::json& object, const std::string& where);  // throws InputError
+RunRequest run_request_from_json(const nlohmann::json& object,
+                                 const std::string& where);  // throws InputError
 
 class RunDirectory {
  public:
-  // A new run in `path`, made with its parents. Throws InputError when there is something in it already (nothing is
-  // touched), when somebody else holds it, or when it cannot be made. hardware: the fingerprint as JSON; kept as it is.
-  static RunDirectory create(const std::string& path, const RunRequest& request, const nlohmann::json& hardware);
+  // A new run in `path`, made with its parents. Throws InputError when there is something in it already
+  // (nothing is touched), when somebody else holds it, or when it cannot be made. hardware: the fingerprint
+  // as JSON; kept as it is.
+  static RunDirectory create(const std::string& path, const RunRequest& request,
+                             const nlohmann::json& hardware);
 
-  // Goes on with the run in `path`. Throws InputError naming the first field of the study that differs. A directory in
-  // which a killed run has not written its request yet becomes a new run; is_new() says so.
-  static RunDirectory resume(const std::string& path, const RunRequest& request, const nlohmann::json& hardware);
+  // Goes on with the run in `path`. Throws InputError naming the first field of the study that differs. A
+  // directory in which a killed run has not written its request yet becomes a new run; is_new() says so.
+  static RunDirectory resume(const std::string& path, const RunRequest& request,
+                             const nlohmann::json& hardware);
 
   const std::string& path() const { return path_; }
   bool is_new() const { return is_new_; }
@@ -64,9 +70,10 @@ class RunDirectory {
   bool is_new_ = true;
 };
 
-// "runs/20261129T164639Z-tiny-moe-chat", with "-2", "-3" ... when that exists. Characters that a file name should not have
-// become '_'.
-std::string new_run_path(const std::string& runs_folder, const std::string& model, const std::string& workload);
+// "runs/20261129T164639Z-tiny-moe-chat", with "-2", "-3" ... when that exists. Characters that a file name
+// should not have become '_'.
+std::string new_run_path(const std::string& runs_folder, const std::string& model,
+                         const std::string& workload);
 
 // Makes runs_folder/latest a link to the run, replacing an older link at once. Throws std::runtime_error.
 void link_latest(const std::string& runs_folder, const std::string& run_path);

@@ -18,12 +18,18 @@ constexpr std::array all_outcomes{Outcome::ok,           Outcome::infeasible, Ou
 
 std::string_view name_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::ok: return "ok";
-    case Outcome::infeasible: return "infeasible";
-    case Outcome::out_of_memory: return "out_of_memory";
-    case Outcome::wrong_output: return "wrong_output";
-    case Outcome::timed_out: return "timed_out";
-    case Outcome::crashed: return "crashed";
+    case Outcome::ok:
+      return "ok";
+    case Outcome::infeasible:
+      return "infeasible";
+    case Outcome::out_of_memory:
+      return "out_of_memory";
+    case Outcome::wrong_output:
+      return "wrong_output";
+    case Outcome::timed_out:
+      return "timed_out";
+    case Outcome::crashed:
+      return "crashed";
   }
   throw std::logic_error("no such outcome");
 }
@@ -38,10 +44,14 @@ Outcome outcome_named(std::string_view name, const std::string& where) {
 }
 
 json to_json_value(const Trial& trial) {
-  return {{"trial", trial.number},     {"configuration", to_json_value(trial.configuration)},
-          {"outcome", name_of(trial.outcome)}, {"reason", trial.reason},
-          {"metrics", to_json_value(trial.metrics)}, {"seed", trial.seed},
-          {"seconds", trial.seconds},  {"started", trial.started}};
+  return {{"trial", trial.number},
+          {"configuration", to_json_value(trial.configuration)},
+          {"outcome", name_of(trial.outcome)},
+          {"reason", trial.reason},
+          {"metrics", to_json_value(trial.metrics)},
+          {"seed", trial.seed},
+          {"seconds", trial.seconds},
+          {"started", trial.started}};
 }
 
 Trial trial_from_json(const json& object, const std::string& where) {
@@ -49,7 +59,8 @@ Trial trial_from_json(const json& object, const std::string& where) {
   fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started"});
   Trial trial;
   trial.number = fields.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
-  trial.configuration = configuration_from_json(fields.object("configuration"), fields.place("configuration"));
+  trial.configuration =
+      configuration_from_json(fields.object("configuration"), fields.place("configuration"));
   trial.outcome = outcome_named(fields.text("outcome"), fields.place("outcome"));
   trial.reason = fields.text("reason");
   trial.metrics = metrics_from_json(fields.object("metrics"), fields.place("metrics"));

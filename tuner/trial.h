@@ -14,7 +14,8 @@ namespace moetune {
 
 enum class Outcome : std::uint8_t { ok, infeasible, out_of_memory, wrong_output, timed_out, crashed };
 std::string_view name_of(Outcome outcome);
-Outcome outcome_named(std::string_view name, const std::string& where);  // throws InputError with the accepted names
+Outcome outcome_named(std::string_view name,
+                      const std::string& where);  // throws InputError with the accepted names
 
 struct Trial {
   std::int64_t number = 0;  // 0, 1, 2 ... in the order they were asked
@@ -27,7 +28,8 @@ struct Trial {
   std::string started;   // UTC, ISO 8601
 };
 
-// One line of trials.jsonl and back. trial_from_json throws InputError naming the field (where: file and line).
+// One line of trials.jsonl and back. trial_from_json throws InputError naming the field (where: file and
+// line).
 nlohmann::json to_json_value(const Trial& trial);
 Trial trial_from_json(const nlohmann::json& object, const std::string& where);
 

@@ -72,12 +72,15 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
 
     const std::optional<std::string> object = verified(line);
     if (!object && next == text.size()) {
-      contents.torn = fmt::format("{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are intact",
-                                  where, text.size() - start, contents.trials.size());
+      contents.torn = fmt::format(
+          "{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are "
+          "intact",
+          where, text.size() - start, contents.trials.size());
       return contents;
     }
     if (!object)
-      throw InputError(where, "the line is damaged: its checksum does not hold", "the line as moetune wrote it; lines after it are still there");
+      throw InputError(where, "the line is damaged: its checksum does not hold",
+                       "the line as moetune wrote it; lines after it are still there");
     contents.trials.push_back(trial_from_text(*object, where, contents.trials.size()));
     contents.intact_bytes = next;
     contents.last_newline_missing = !ended;
@@ -96,7 +99,9 @@ std::string to_log_line(const Trial& trial) {
 }
 
 TrialLog::TrialLog(std::string file) : file_(std::move(file)) {
-  const auto refuse = [&](const char* what) { throw std::runtime_error(file_ + ": " + what + ": " + error_text(errno)); };
+  const auto refuse = [&](const char* what) {
+    throw std::runtime_error(file_ + ": " + what + ": " + error_text(errno));
+  };
   descriptor_ = open_file(file_, O_RDWR | O_CREAT | O_APPEND);
   if (!descriptor_.is_open()) refuse("cannot be opened for writing");
   sync_folder_of(file_);
@@ -106,7 +111,8 @@ TrialLog::TrialLog(std::string file) : file_(std::move(file)) {
   torn_ = std::move(contents.torn);
   bytes_ = contents.intact_bytes;
   if (!torn_.empty()) {
-    if (::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) != 0) refuse("the torn last line cannot be cut off");
+    if (::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) != 0)
+      refuse("the torn last line cannot be cut off");
   } else if (contents.last_newline_missing) {
     if (!write_all(descriptor_.number(), "\n")) refuse("the last line cannot be ended");
     ++bytes_;
@@ -118,13 +124,15 @@ const Trial& TrialLog::append(const Trial& trial) {
   if (trial.number != static_cast<std::int64_t>(trials_.size()))
     throw std::logic_error(fmt::format("trial {} cannot follow {} trials", trial.number, trials_.size()));
   const std::string line = to_log_line(trial);
-  Trial as_logged = trial_from_text(*verified(std::string_view(line).substr(0, line.size() - 1)), file_, trials_.size());
+  Trial as_logged =
+      trial_from_text(*verified(std::string_view(line).substr(0, line.size() - 1)), file_, trials_.size());
   if (!write_all(descriptor_.number(), line) || ::fsync(descriptor_.number()) != 0) {
     const int error = errno;
     const bool undone = ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) == 0;
     // When even cutting back fails the reader drops the rest as a torn line: intact either way.
-    throw std::runtime_error(fmt::format("{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_, trial.number,
-                                         error_text(error), trials_.size(), undone ? "" : " (a torn line follows them)"));
+    throw std::runtime_error(fmt::format(
+        "{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_, trial.number,
+        error_text(error), trials_.size(), undone ? "" : " (a torn line follows them)"));
   }
   bytes_ += line.size();
   trials_.push_back(std::move(as_logged));

@@ -1,5 +1,6 @@
-// One trial, from configuration to Trial, in a worker process that may crash, hang or run out of memory without taking
-// the search with it. The worker is kept for the next trial; a broken one is replaced. Start at TrialRunner::run().
+// One trial, from configuration to Trial, in a worker process that may crash, hang or run out of memory
+// without taking the search with it. The worker is kept for the next trial; a broken one is replaced. Start
+// at TrialRunner::run().
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/interruption.h"
+#include "tuner/target.h"
 #include "tuner/trial.h"
 
 namespace moetune {
@@ -21,13 +23,13 @@ class WorkerProcess;
 struct TrialRunnerSettings {
   // What to exec. /proc/self/exe is the running program even when its file was replaced meanwhile.
   std::vector<std::string> worker_command{"/proc/self/exe", "worker"};
-  nlohmann::json setup;                 // handed to the worker's TargetFactory
-  double trial_limit_seconds = 300.0;   // then the worker is killed and the trial timed_out
-  double setup_limit_seconds = 900.0;   // for the worker to become ready: weights, reference logits
+  nlohmann::json setup;                // handed to the worker's TargetFactory
+  double trial_limit_seconds = 300.0;  // then the worker is killed and the trial timed_out
+  double setup_limit_seconds = 900.0;  // for the worker to become ready: weights, reference logits
   std::function<void(const std::string& words)> on_progress;  // what the worker does now; may be empty
-  std::function<void(const std::string& line)> on_message;    // lines the worker printed, retries; may be empty
-  std::function<void()> on_tick;        // several times a second while waiting; may be empty
-  std::string memory_kill_counter_file = "/proc/vmstat";  // where the kernel counts its out-of-memory kills
+  std::function<void(const std::string& line)> on_message;  // lines the worker printed, retries; may be empty
+  std::function<void()> on_tick;    // several times a second while waiting; may be empty
+  std::string memory_kill_counter;  // file, see memory_kills.h; empty: this process's own
 };
 
 class TrialRunner {
@@ -37,19 +39,28 @@ class TrialRunner {
   TrialRunner(const TrialRunner&) = delete;
   TrialRunner& operator=(const TrialRunner&) = delete;
 
-  // Measures one configuration. A worker that dies is replaced and the trial tried once more, then it is `crashed`.
-  // Empty when interrupted: the worker is gone then. Throws InputError when the worker refuses its setup, and
-  // std::runtime_error when no worker can be started at all.
+  // Measures one configuration. A worker that dies is replaced and the trial tried once more, then it is
+  // `crashed`. Empty when interrupted: the worker is gone then. Throws InputError when the worker refuses its
+  // setup, and std::runtime_error when no worker can be started at all.
   std::optional<Trial> run(std::int64_t number, const Configuration& configuration, std::uint64_t seed);
 
  private:
-  struct Attempt;
+  // How one attempt went: a trial's outcome, or an end that is worth another try.
+  struct Attempt {
+    TargetResult result;
+    bool interrupted = false;
+    bool worth_retrying = false;
+  };
   Attempt attempt(std::int64_t number, const Configuration& configuration, std::uint64_t seed);
   bool start_worker();  // false: interrupted
+  // Empty: it is ready. Otherwise what went wrong.
+  std::string set_up_worker();
+  void say_progress(const std::string& words);
 
   TrialRunnerSettings settings_;
   const Interruption& interruption_;
   std::unique_ptr<WorkerProcess> worker_;  // empty: the next trial starts one
+  std::string doing_;                      // the last progress words
 };
 
 }  // namespace moetune

@@ -1,5 +1,6 @@
-// The search loop: default configuration, then ask, measure, log, tell, until something is used up. Replaying a log and
-// going on with it is the same loop: a trial that the log holds is told instead of measured. Start at tune().
+// The search loop: default configuration, then ask, measure, log, tell, until something is used up. Replaying
+// a log and going on with it is the same loop: a trial that the log holds is told instead of measured. Start
+// at tune().
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace moetune {
 
 // What a person watching wants to know; see progress.h.
 struct TuneStatus {
-  std::int64_t trial = 0;                  // the one running now
+  std::int64_t trial = 0;  // the one running now
   std::int64_t trials_done = 0;
   std::optional<std::int64_t> max_trials;  // the smaller of the limit and the legal set, when there is one
   std::string best;                        // "3.21 tpot_ms (trial 7)"; empty: none yet
@@ -28,17 +29,21 @@ struct TuneStatus {
 
 struct TuneRequest {
   Configuration default_configuration;  // trial 0, always a contender
-  // Why a configuration cannot run at all (memory plan, hardware); recorded as infeasible without a worker. May be empty.
+  // Why a configuration cannot run at all (memory plan, hardware); recorded as infeasible without a worker.
+  // May be empty.
   std::function<std::optional<std::string>(const Configuration&)> objection;
   std::span<const Objective> objectives;
   // Does a trial pass the gate? Only for the "best so far" that is shown. May be empty: every ok trial does.
   std::function<bool(const Trial&)> acceptable;
-  std::uint64_t seed = 1;                   // of the study; each trial's own comes from it and its number
-  std::optional<std::int64_t> max_trials;   // with the default configuration and the trials of earlier sittings
-  std::optional<double> budget_seconds;     // of measuring time, with that of earlier sittings; no trial starts after it
-  std::optional<std::int64_t> legal_configurations;  // size of the legal set, for the estimate of the time left
-  std::function<void(const TuneStatus&)> on_status;          // may be empty
-  std::function<void(const std::string& line)> on_message;   // may be empty
+  std::uint64_t seed = 1;  // of the study; each trial's own comes from it and its number
+  std::optional<std::int64_t>
+      max_trials;  // with the default configuration and the trials of earlier sittings
+  std::optional<double>
+      budget_seconds;  // of measuring time, with that of earlier sittings; no trial starts after it
+  std::optional<std::int64_t>
+      legal_configurations;  // size of the legal set, for the estimate of the time left
+  std::function<void(const TuneStatus&)> on_status;         // may be empty
+  std::function<void(const std::string& line)> on_message;  // may be empty
 };
 
 struct TuneResult {
@@ -48,13 +53,15 @@ struct TuneResult {
   double measuring_seconds = 0.0;  // over all sittings
 };
 
-// Runs until it stops; the trials are in the log. A fresh searcher must be given: it is asked and told from the start.
-// Throws InputError when what it asks differs from what the log holds (naming trial and both configurations), and
+// Runs until it stops; the trials are in the log. To be called from the main thread: workers end with the
+// thread that started them. A fresh searcher must be given: it is asked and told from the start. Throws
+// InputError when what it asks differs from what the log holds (naming trial and both configurations), and
 // whatever TrialRunner and TrialLog throw. runner_settings' callbacks are set by tune().
-TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log, TrialRunnerSettings runner_settings,
-                const Interruption& interruption);
+TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
+                TrialRunnerSettings runner_settings, const Interruption& interruption);
 
-// Seed of one trial: a function of study seed and trial number alone. Below 2^53, so that every JSON reader keeps it.
+// Seed of one trial: a function of study seed and trial number alone. Below 2^53, so that every JSON reader
+// keeps it.
 std::uint64_t trial_seed(std::uint64_t study_seed, std::int64_t trial);
 
 }  // namespace moetune

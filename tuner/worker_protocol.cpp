@@ -13,14 +13,23 @@ using namespace message;
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
 // A message is an object with one field, its name.
-json to_json(const Setup& setup) { return {{"setup", {{"tuner_pid", setup.tuner_pid}, {"document", setup.document}}}}; }
-json to_json(const Measure& measure) {
-  return {{"measure", {{"trial", measure.trial}, {"configuration", to_json_value(measure.configuration)}, {"seed", measure.seed}}}};
+json to_json(const Setup& setup) {
+  return {{"setup", {{"tuner_pid", setup.tuner_pid}, {"document", setup.document}}}};
 }
-json to_json(const Hello& hello) { return {{"hello", {{"protocol", hello.protocol}, {"build", hello.build}}}}; }
+json to_json(const Measure& measure) {
+  return {{"measure",
+           {{"trial", measure.trial},
+            {"configuration", to_json_value(measure.configuration)},
+            {"seed", measure.seed}}}};
+}
+json to_json(const Hello& hello) {
+  return {{"hello", {{"protocol", hello.protocol}, {"build", hello.build}}}};
+}
 json to_json(const Progress& progress) { return {{"progress", {{"text", progress.text}}}}; }
 json to_json(const Ready&) { return {{"ready", json::object()}}; }
-json to_json(const SetupFailed& failed) { return {{"setup_failed", {{"bad_input", failed.bad_input}, {"text", failed.text}}}}; }
+json to_json(const SetupFailed& failed) {
+  return {{"setup_failed", {{"bad_input", failed.bad_input}, {"text", failed.text}}}};
+}
 json to_json(const Result& answer) {
   return {{"result",
            {{"trial", answer.trial},
@@ -29,10 +38,14 @@ json to_json(const Result& answer) {
             {"metrics", to_json_value(answer.result.metrics)}}}};
 }
 json to_json(const Unusable& unusable) {
-  return {{"unusable", {{"trial", unusable.trial}, {"out_of_memory", unusable.out_of_memory}, {"reason", unusable.reason}}}};
+  return {
+      {"unusable",
+       {{"trial", unusable.trial}, {"out_of_memory", unusable.out_of_memory}, {"reason", unusable.reason}}}};
 }
 
-std::string line_of(const json& object) { return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string line_of(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
 // Name and body of a message line.
 struct Named {
@@ -42,7 +55,8 @@ struct Named {
 
 Named named(std::string_view line, const std::string& where) {
   const json object = parse_json(line, where);
-  if (!object.is_object() || object.size() != 1) throw InputError(where, shown(object), "an object with one field, the message's name");
+  if (!object.is_object() || object.size() != 1)
+    throw InputError(where, shown(object), "an object with one field, the message's name");
   return {object.begin().key(), object.begin().value()};
 }
 
@@ -60,10 +74,13 @@ ToWorker to_worker_from_line(std::string_view line) {
   const std::string where = "message to the worker";
   const Named message = named(line, where);
   const JsonFields fields(message.body, where + ": " + message.name);
-  if (message.name == "setup") return Setup{.tuner_pid = fields.integer("tuner_pid", 1, largest), .document = fields.required("document")};
+  if (message.name == "setup")
+    return Setup{.tuner_pid = fields.integer("tuner_pid", 1, largest),
+                 .document = fields.required("document")};
   if (message.name == "measure")
     return Measure{.trial = fields.integer("trial", 0, largest),
-                   .configuration = configuration_from_json(fields.object("configuration"), fields.place("configuration")),
+                   .configuration =
+                       configuration_from_json(fields.object("configuration"), fields.place("configuration")),
                    .seed = fields.unsigned_integer("seed")};
   throw InputError(where, shown(message.name), "setup, measure");
 }
@@ -73,17 +90,22 @@ FromWorker from_worker_from_line(std::string_view line) {
   const Named message = named(line, where);
   const JsonFields fields(message.body, where + ": " + message.name);
   if (message.name == "hello")
-    return Hello{.protocol = static_cast<int>(fields.integer("protocol", 0, std::numeric_limits<int>::max())), .build = fields.text("build")};
+    return Hello{.protocol = static_cast<int>(fields.integer("protocol", 0, std::numeric_limits<int>::max())),
+                 .build = fields.text("build")};
   if (message.name == "progress") return Progress{.text = fields.text("text")};
   if (message.name == "ready") return Ready{};
-  if (message.name == "setup_failed") return SetupFailed{.bad_input = fields.flag("bad_input"), .text = fields.text("text")};
+  if (message.name == "setup_failed")
+    return SetupFailed{.bad_input = fields.flag("bad_input"), .text = fields.text("text")};
   if (message.name == "result")
-    return Result{.trial = fields.integer("trial", 0, largest),
-                  .result = {.outcome = outcome_named(fields.text("outcome"), fields.place("outcome")),
-                             .reason = fields.text("reason"),
-                             .metrics = metrics_from_json(fields.object("metrics"), fields.place("metrics"))}};
+    return Result{
+        .trial = fields.integer("trial", 0, largest),
+        .result = {.outcome = outcome_named(fields.text("outcome"), fields.place("outcome")),
+                   .reason = fields.text("reason"),
+                   .metrics = metrics_from_json(fields.object("metrics"), fields.place("metrics"))}};
   if (message.name == "unusable")
-    return Unusable{.trial = fields.integer("trial", 0, largest), .out_of_memory = fields.flag("out_of_memory"), .reason = fields.text("reason")};
+    return Unusable{.trial = fields.integer("trial", 0, largest),
+                    .out_of_memory = fields.flag("out_of_memory"),
+                    .reason = fields.text("reason")};
   throw InputError(where, shown(message.name), "hello, progress, ready, setup_failed, result, unusable");
 }
 

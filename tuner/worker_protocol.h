@@ -1,6 +1,7 @@
-// What tuner and worker say to each other: JSON lines over two descriptors of their own, so that whatever a target prints
-// cannot be mistaken for a message. Tuner to worker: setup, then measure requests. Worker to tuner: hello, progress,
-// ready (or setup_failed), then for each request progress and one result. End of input ends the worker.
+// What tuner and worker say to each other: JSON lines over two descriptors of their own, so that whatever a
+// target prints cannot be mistaken for a message. Tuner to worker: setup, then measure requests. Worker to
+// tuner: hello, progress, ready (or setup_failed), then for each request progress and one result. End of
+// input ends the worker.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +59,8 @@ struct Unusable {  // the target threw: the worker ends itself after this
 }  // namespace message
 
 using ToWorker = std::variant<message::Setup, message::Measure>;
-using FromWorker = std::variant<message::Hello, message::Progress, message::Ready, message::SetupFailed, message::Result,
-                                message::Unusable>;
+using FromWorker = std::variant<message::Hello, message::Progress, message::Ready, message::SetupFailed,
+                                message::Result, message::Unusable>;
 
 // One line, with its line end. Texts that are not UTF-8 are made so.
 std::string to_line(const ToWorker& message);

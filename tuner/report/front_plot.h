@@ -1,4 +1,5 @@
-// The final front in characters: a scatter of the first two objectives and a table below. At most 80 columns wide.
+// The final front in characters: a scatter of the first two objectives and a table below. At most 80 columns
+// wide.
 #pragma once
 
 #include <string>

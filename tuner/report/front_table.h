@@ -9,7 +9,8 @@
 
 namespace moetune {
 
-// One row per trial of the front and the default; units in the headings, an interval beside every value. RFC 4180.
+// One row per trial of the front and the default; units in the headings, an interval beside every value. RFC
+// 4180.
 std::string to_csv(const RunReport& report);
 nlohmann::json to_front_json(const RunReport& report);
 

@@ -1,4 +1,5 @@
-// report.md: what to launch and why, the front, the default, every failure, how each number was made, how to do it again.
+// report.md: what to launch and why, the front, the default, every failure, how each number was made, how to
+// do it again.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Everything a report says, gathered once; the writers beside this file only lay it out. It comes from a run directory
-// alone: no engine, no hardware, no clock.
+// Everything a report says, gathered once; the writers beside this file only lay it out. It comes from a run
+// directory alone: no engine, no hardware, no clock.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ struct Verdict {
 };
 
 struct RunReport {
-  std::string run_path;   // as a person would type it
+  std::string run_path;  // as a person would type it
   RunRequest request;
   nlohmann::json hardware;
   std::vector<Trial> trials;
-  std::string torn;       // a torn last line was left out; empty: none
+  std::string torn;  // a torn last line was left out; empty: none
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
   Verdict verdict;
-  std::string stopped;    // why the search ended, when known
+  std::string stopped;  // why the search ended, when known
 
   const Trial& trial(std::int64_t number) const { return trials.at(static_cast<std::size_t>(number)); }
 };

@@ -1,5 +1,6 @@
-// A target for tests: the result is a pure function of configuration and seed. Made up, but shaped like the real thing:
-// fewer active experts and fewer bits are faster and less accurate. Settings make chosen configurations fail.
+// A target for tests: the result is a pure function of configuration and seed. Made up, but shaped like the
+// real thing: fewer active experts and fewer bits are faster and less accurate. Settings make chosen
+// configurations fail.
 #pragma once
 
 #include <memory>
@@ -11,11 +12,15 @@
 namespace moetune {
 
 // settings, all optional:
-//   {"delay_ms": 5,                            time every trial takes
-//    "fail": [{"when": {"top_k": 3}, "how": "crash"}]}
-//      when: knob values that must all match; {}: always
-//      how:  crash (SIGSEGV), kill (SIGKILL), exit, hang, out_of_memory (std::bad_alloc), throw, garbage, print,
-//            wrong_output, not_finite, crash_once (only the first attempt; needs "marker": file)
+//   {"delay_ms": 5,                             time every trial takes
+//    "setup": "hang",                           fails while it is set up: hang, kill, throw, bad_input
+//    "fail": [{"when": {"top_k": 3}, "how": "crash", "once": "marker-file"}]}
+//      when: knob values that must all match; {} matches everything
+//      how:  crash (SIGSEGV), kill (SIGKILL), exit (status 3), hang, out_of_memory (std::bad_alloc), throw,
+//      garbage (on the
+//            protocol), print (on stdout, harmless), wrong_output, not_finite, orphan (starts a process,
+//            writes its number into "pid_file", is killed)
+//      once: only while this file does not exist; it is made then
 // Throws InputError for anything else.
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings);
 

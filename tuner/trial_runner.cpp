@@ -1,0 +1,212 @@
+#include "tuner/trial_runner.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "engine/facts/error.h"
+#include "tuner/memory_kills.h"
+#include "tuner/printable.h"
+#include "tuner/utc_time.h"
+#include "tuner/worker_process.h"
+
+namespace moetune {
+namespace {
+using Clock = WorkerProcess::Clock;
+constexpr int tries = 2;
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+// An InputError that crossed the pipe as a text. Its parts are put together again so that the message reads
+// as before.
+[[noreturn]] void throw_as_input_error(const std::string& text) {
+  const auto colon = text.find(": ");
+  if (colon == std::string::npos) throw InputError("worker", text, "");
+  throw InputError(text.substr(0, colon), text.substr(colon + 2), "");
+}
+
+// "; it was loading weights; last words: ..."
+std::string circumstances(const std::string& doing, const std::string& last_words) {
+  return (doing.empty() ? "" : "; it was at: " + doing) +
+         (last_words.empty() ? "" : "; last words: " + last_words);
+}
+}  // namespace
+
+TrialRunner::TrialRunner(TrialRunnerSettings settings, const Interruption& interruption)
+    : settings_(std::move(settings)), interruption_(interruption) {
+  if (settings_.memory_kill_counter.empty()) settings_.memory_kill_counter = memory_kill_counter_file();
+}
+
+TrialRunner::~TrialRunner() = default;
+
+std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& configuration,
+                                      std::uint64_t seed) {
+  Trial trial;
+  trial.number = number;
+  trial.configuration = configuration;
+  trial.seed = seed;
+  trial.started = utc_now();
+  const auto begin = Clock::now();
+  std::string earlier;
+  for (int tried = 1;; ++tried) {
+    if (!start_worker()) return std::nullopt;
+    Attempt last = attempt(number, configuration, seed);
+    if (last.interrupted) return std::nullopt;
+    if (last.worth_retrying && tried < tries) {
+      earlier = last.result.reason;
+      if (settings_.on_message)
+        settings_.on_message(
+            fmt::format("trial {}: the worker {}; trying once more in a fresh one", number, earlier));
+      continue;
+    }
+    trial.outcome = last.result.outcome;
+    trial.reason = std::move(last.result.reason);
+    trial.metrics = std::move(last.result.metrics);
+    if (last.worth_retrying)
+      trial.reason = "the worker " + trial.reason +
+                     (earlier == last.result.reason ? " (twice)" : " (at first: " + earlier + ")");
+    trial.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return trial;
+  }
+}
+
+TrialRunner::Attempt TrialRunner::attempt(std::int64_t number, const Configuration& configuration,
+                                          std::uint64_t seed) {
+  const auto broken = [](Outcome outcome, std::string reason, bool worth_retrying) {
+    return Attempt{.result = {.outcome = outcome, .reason = std::move(reason), .metrics = {}},
+                   .worth_retrying = worth_retrying};
+  };
+  const auto kills_before = memory_kills(settings_.memory_kill_counter);
+  const auto deadline = after(settings_.trial_limit_seconds);
+  doing_.clear();
+  worker_->send(message::Measure{.trial = number, .configuration = configuration, .seed = seed});
+  while (true) {
+    const WorkerEvent event = worker_->wait(deadline);
+    const FromWorker* said = std::get_if<FromWorker>(&event);
+    if (said != nullptr) {
+      if (const auto* progress = std::get_if<message::Progress>(said)) {
+        say_progress(progress->text);
+        continue;
+      }
+      const auto* answer = std::get_if<message::Result>(said);
+      if (answer != nullptr && answer->trial == number) return {.result = answer->result};
+    }
+    // Everything below ends this worker; the next trial gets a fresh one.
+    const std::unique_ptr<WorkerProcess> worker = std::move(worker_);
+    if (std::holds_alternative<Interrupted>(event)) {
+      worker->kill();
+      return {.result = {}, .interrupted = true};
+    }
+    if (std::holds_alternative<TimedOut>(event)) {
+      worker->kill();
+      return broken(Outcome::timed_out,
+                    fmt::format("no result within {} s{}", settings_.trial_limit_seconds,
+                                circumstances(doing_, worker->last_words())),
+                    false);
+    }
+    if (const auto* ended = std::get_if<Ended>(&event)) {
+      const auto kills_after = memory_kills(settings_.memory_kill_counter);
+      if (ended->killed && kills_before && kills_after && *kills_after > *kills_before)
+        return broken(Outcome::out_of_memory,
+                      "the worker was killed by the kernel for lack of memory" + circumstances(doing_, ""),
+                      false);
+      return broken(Outcome::crashed, ended->how + circumstances(doing_, worker->last_words()), true);
+    }
+    if (said != nullptr) {
+      if (const auto* unusable = std::get_if<message::Unusable>(said);
+          unusable != nullptr && unusable->trial == number) {
+        worker->end();
+        if (unusable->out_of_memory)
+          return broken(Outcome::out_of_memory, unusable->reason + circumstances(doing_, ""), false);
+        return broken(Outcome::crashed,
+                      "gave up: " + unusable->reason + circumstances(doing_, worker->last_words()), true);
+      }
+    }
+    worker->kill();
+    const auto* garbage = std::get_if<Garbage>(&event);
+    const std::string what =
+        garbage != nullptr ? garbage->what : "a message that does not belong to this trial";
+    return broken(Outcome::crashed,
+                  "broke the protocol: " + what + circumstances(doing_, worker->last_words()), true);
+  }
+}
+
+bool TrialRunner::start_worker() {
+  if (worker_ && worker_->has_ended()) worker_.reset();  // killed between two trials: not this trial's fault
+  std::string problem;
+  for (int tried = 1; !worker_; ++tried) {
+    if (interruption_.requested()) return false;
+    worker_ = std::make_unique<WorkerProcess>(
+        settings_.worker_command, interruption_,
+        [this](const std::string& line) {
+          if (settings_.on_message) settings_.on_message("worker: " + line);
+        },
+        settings_.on_tick);
+    problem = set_up_worker();
+    if (problem.empty()) return worker_ != nullptr;
+    worker_.reset();
+    if (tried == tries) throw std::runtime_error("no worker can be started: it " + problem);
+    if (settings_.on_message)
+      settings_.on_message("the worker " + problem + " while starting; trying once more");
+  }
+  return true;
+}
+
+std::string TrialRunner::set_up_worker() {
+  const auto deadline = after(settings_.setup_limit_seconds);
+  doing_.clear();
+  say_progress("starting the worker");
+  worker_->send(message::Setup{.tuner_pid = ::getpid(), .document = settings_.setup});
+  bool greeted = false;
+  while (true) {
+    const WorkerEvent event = worker_->wait(deadline);
+    if (std::holds_alternative<Interrupted>(event)) {
+      worker_->kill();
+      worker_.reset();
+      return "";
+    }
+    std::string problem = "sent an unexpected message";
+    if (const auto* said = std::get_if<FromWorker>(&event)) {
+      if (const auto* hello = std::get_if<message::Hello>(said); hello != nullptr && !greeted) {
+        if (hello->protocol == worker_protocol_version) {
+          greeted = true;
+          continue;
+        }
+        problem = fmt::format("speaks protocol {} (build {}), not {}", hello->protocol,
+                              printable(hello->build), worker_protocol_version);
+      } else if (const auto* progress = std::get_if<message::Progress>(said);
+                 progress != nullptr && greeted) {
+        say_progress(progress->text);
+        continue;
+      } else if (std::holds_alternative<message::Ready>(*said) && greeted) {
+        return "";
+      } else if (const auto* failed = std::get_if<message::SetupFailed>(said)) {
+        worker_->end();
+        if (failed->bad_input) throw_as_input_error(failed->text);
+        throw std::runtime_error("the worker cannot be set up: " + failed->text);
+      }
+    } else if (const auto* ended = std::get_if<Ended>(&event)) {
+      problem = ended->how;
+    } else if (const auto* garbage = std::get_if<Garbage>(&event)) {
+      problem = "broke the protocol: " + garbage->what;
+    } else if (std::holds_alternative<TimedOut>(event)) {
+      problem = fmt::format("was not ready within {} s", settings_.setup_limit_seconds);
+    }
+    worker_->kill();
+    return problem + circumstances(doing_, worker_->last_words());
+  }
+}
+
+void TrialRunner::say_progress(const std::string& words) {
+  doing_ = printable(words);
+  if (settings_.on_progress) settings_.on_progress(doing_);
+}
+
+}  // namespace moetune
