@@ -1,0 +1,31 @@
+// One subcommand: its options as CLI11 knows them, and what it does. Every file of this folder that is named after a
+// subcommand defines one add_..._command(); command_line.cpp lists them all.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+#include "engine/facts/error.h"
+
+namespace moetune {
+
+struct Command {
+  CLI::App* options = nullptr;
+  std::function<ExitCode()> run;
+  std::vector<CLI::Option*> testing_options = {};  // shown by --help-all only
+};
+
+Command add_tune_command(CLI::App& program);
+Command add_measure_command(CLI::App& program);
+Command add_logits_command(CLI::App& program);
+Command add_report_command(CLI::App& program);
+Command add_list_command(CLI::App& program);
+Command add_validate_command(CLI::App& program);
+Command add_worker_command(CLI::App& program);  // hidden: `tune` and `measure` start it
+
+// Those of the contract that this build does not have: they say so.
+std::vector<Command> add_later_commands(CLI::App& program);
+
+}  // namespace moetune

@@ -1,0 +1,107 @@
+#include "tuner/commands/command_line.h"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "engine/facts/error.h"
+#include "moetune/build_info.h"
+#include "tuner/commands/command.h"
+#include "tuner/commands/usage.h"
+
+namespace moetune {
+namespace {
+
+constexpr auto footer = R"(Exit codes: 0 done, 1 our fault, 2 usage or bad input, 3 regression, 4 no feasible configuration,
+            5 indeterminate, 6 not comparable, 130 interrupted with state saved.
+
+Start with 'moetune tune': it needs no options, and tunes the embedded model on this machine.)";
+
+std::string version_text() {
+  return fmt::format("moetune {} ({}, {}, {}, {})", build_info::version, build_info::commit, build_info::build_type,
+                     build_info::compiler,
+                     build_info::has_cuda ? fmt::format("CUDA {}", build_info::cuda_version) : std::string("CPU only"));
+}
+
+void print_line(std::FILE* stream, const std::string& text) { fmt::print(stream, "{}\n", text); }
+
+ExitCode fail(ExitCode code, const std::string& message) {
+  std::fflush(stdout);
+  print_line(stderr, "moetune: " + message);
+  return code;
+}
+
+// --help-all is --help plus the options that only tests need.
+void add_help_all(Command& command) {
+  CLI::App* options = command.options;
+  const auto testing_options = command.testing_options;
+  options->set_help_all_flag();  // CLI11's own would print the help of sub-subcommands, which we do not have
+  options
+      ->add_flag_callback(
+          "--help-all",
+          [options, testing_options] {
+            for (CLI::Option* option : testing_options) option->group("Testing");
+            throw CLI::CallForHelp();
+          },
+          "Print this help and the options that only tests need, and exit")
+      ->trigger_on_parse();
+}
+
+ExitCode parse_and_run(int argc, char** argv) {
+  CLI::App program("moetune measures a Mixture-of-Experts model on this machine under many configurations and recommends one.");
+  program.name("moetune")->footer(footer);
+  program.set_version_flag("--version", version_text(), "Print version, commit and build, and exit");
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.get_formatter()->column_width(30);
+  // Unknown words are collected, not refused by CLI11: refuse_unknown_words() can say which one was meant.
+  program.allow_extras();
+
+  std::vector<Command> commands = {add_tune_command(program),   add_measure_command(program), add_logits_command(program),
+                                   add_report_command(program), add_list_command(program),    add_validate_command(program),
+                                   add_worker_command(program)};
+  for (Command& command : commands) add_help_all(command);
+  for (Command& later : add_later_commands(program)) commands.push_back(std::move(later));
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = program.get_subcommands();
+    print_line(stdout, (chosen.empty() ? &program : chosen.front())->help());
+    return ExitCode::done;
+  } catch (const CLI::CallForVersion&) {
+    print_line(stdout, version_text());
+    return ExitCode::done;
+  } catch (const CLI::ParseError& error) {
+    return fail(ExitCode::bad_input, message_of(error));
+  }
+  refuse_unknown_words(program);
+  for (const Command& command : commands)
+    if (command.options->parsed()) return command.run();
+  return fail(ExitCode::bad_input, "no command given\n\n" + program.help());
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  ExitCode code = ExitCode::our_fault;
+  try {
+    code = parse_and_run(argc, argv);
+    // Results that did not reach a full disk or a closed pipe must not look like success.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) code = fail(ExitCode::our_fault, "cannot write to standard output");
+  } catch (const InputError& error) {
+    code = fail(ExitCode::bad_input, error.what());
+  } catch (const NoFeasibleConfiguration& error) {
+    code = fail(ExitCode::no_feasible_configuration, error.what());
+  } catch (const std::bad_alloc&) {
+    code = fail(ExitCode::our_fault, "out of memory");
+  } catch (const std::exception& error) {
+    code = fail(ExitCode::our_fault, error.what());
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace moetune

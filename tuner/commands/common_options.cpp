@@ -1,0 +1,118 @@
+#include "tuner/commands/common_options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "engine/facts/error.h"
+#include "moetune/build_info.h"
+#include "tuner/commands/quantities.h"
+#include "tuner/commands/workload_file.h"
+#include "tuner/json_fields.h"
+
+namespace moetune {
+namespace {
+
+// The embedded model was trained on short contexts.
+constexpr auto quarter_length_model = "tiny-moe";
+
+std::string parse_device(const std::string& flag, const std::string& text) {
+  if (text == "auto" || text == "cpu") return text;
+  if (text == "cuda") throw InputError(flag, "'cuda': this build runs models on the CPU only", "auto, cpu");
+  throw InputError(flag, "'" + text + "'", "auto, cpu, cuda");
+}
+
+// Files of a later build that would change results if they were ignored: refused, never dropped.
+void add_refused_option(CLI::App& command, const std::string& flag, const std::string& why) {
+  command
+      .add_option_function<std::string>(
+          flag, [flag, why](const std::string& text) { throw InputError(flag, "'" + text + "': " + why, ""); },
+          "Not in this build yet")
+      ->type_name("...");
+}
+
+double parse_price(const std::string& flag, const std::string& text) {
+  double price = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(price) || price <= 0.0)
+    throw InputError(flag, "'" + text + "'", "a number above 0");
+  return price;
+}
+
+std::optional<Workload> workload_in_file(const std::string& name) {
+  if (name.find('/') == std::string::npos && !name.ends_with(".json")) return std::nullopt;
+  return workload_from_json(read_json_file(name), name);
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& command, Console& console) {
+  command.add_flag("--json", console.json, "One JSON document on stdout, everything else on stderr")->group("Output");
+  command.add_flag("--quiet", console.quiet, "No progress and no remarks")->group("Output");
+}
+
+void add_common_options(CLI::App& command, CommonOptions& common, const TakesOptions& takes) {
+  if (takes.model) {
+    command.add_option("--model", common.model, "Checkpoint directory or embedded model")->type_name("DIR|NAME")->capture_default_str();
+    add_parsed_option(command, "--device", common.device, parse_device, "auto|cpu|cuda", "Where to run")->default_str("auto");
+    add_parsed_option(
+        command, "--threads", common.threads,
+        [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 4096); }, "N",
+        "CPU threads (default: all that this process may use)");
+  }
+  if (takes.workload) {
+    command.add_option("--workload", common.workload, "Workload, or a JSON file with one; see 'moetune list workloads'")
+        ->type_name("NAME|FILE")
+        ->capture_default_str();
+    command.add_option("--calibration", common.calibration, "Text to prompt with and to score accuracy on (default: the model's own)")
+        ->type_name("FILE");
+    add_parsed_option(
+        command, "--seed", common.seed,
+        [](const std::string& flag, const std::string& text) {
+          return parse_whole_number(flag, text, 0, std::numeric_limits<std::int64_t>::max());
+        },
+        "N", "Seed of every random choice")
+        ->default_str("1");
+    add_parsed_option(command, "--device-memory", common.device_memory_bytes, parse_bytes, "SIZE",
+                      "Plan and allocate as on a machine with that much memory, such as 12GiB");
+    add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_price, "USD",
+                      "Price of this machine, for usd_per_mtok (default: unknown)");
+    add_refused_option(command, "--prices", "price files are not read by this build; --usd-per-hour takes one price");
+    add_refused_option(command, "--gpus", "this build runs models on the CPU only");
+  }
+  add_output_options(command, common.console);
+}
+
+std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec) {
+  std::vector<Workload> workloads;
+  for (const std::string& name : split_list("--workload", common.workload)) {
+    std::optional<Workload> workload = workload_in_file(name);
+    if (!workload) {
+      workload = workload_named(name);
+      if (spec.name == quarter_length_model) workload = quarter_lengths(*workload);
+    }
+    workload->seed = common.seed;
+    workload = fitted_to_context(*workload, spec.max_context);
+    const bool repeated = std::ranges::any_of(workloads, [&](const Workload& other) { return other.name == workload->name; });
+    if (repeated) throw InputError("--workload", "'" + workload->name + "' is given twice", "each workload once");
+    workloads.push_back(*workload);
+  }
+  return workloads;
+}
+
+std::string unused_gpu_message() {
+  const std::array signs = {"/proc/driver/nvidia/version", "/dev/nvidia0"};
+  const bool gpu_here = std::ranges::any_of(signs, [](const char* sign) {
+    std::error_code ignored;  // unreadable counts as absent
+    return std::filesystem::exists(sign, ignored);
+  });
+  if (!gpu_here) return {};
+  if (!build_info::has_cuda) return std::string(build_info::toolkit_advice);
+  return "GPU found, but this version of moetune runs models on the CPU only: the profile is for the CPU.";
+}
+
+}  // namespace moetune

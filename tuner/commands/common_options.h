@@ -1,0 +1,57 @@
+// Options that several subcommands share, and what they mean. Start at add_common_options(); model_of() and workload_of()
+// turn the texts into things.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+#include "engine/facts/model_spec.h"
+#include "engine/facts/workload.h"
+#include "tuner/commands/console.h"
+
+namespace moetune {
+
+struct CommonOptions {
+  std::string model = "tiny-moe";
+  std::string device = "auto";
+  std::string workload = "chat";
+  std::string calibration;               // empty: the model's own
+  std::uint64_t seed = 1;
+  int threads = 0;                       // 0: all this process may use
+  std::int64_t device_memory_bytes = 0;  // 0: what the machine has
+  double usd_per_hour = 0.0;             // 0: not given
+  Console console;
+};
+
+// Which of them a subcommand takes.
+struct TakesOptions {
+  bool model = true;
+  bool workload = true;
+};
+
+// Values are checked while they are read: InputError names flag, value and what is accepted.
+void add_common_options(CLI::App& command, CommonOptions& common, const TakesOptions& takes);
+
+// Adds --json and --quiet only.
+void add_output_options(CLI::App& command, Console& console);
+
+// An option whose text is read by a parser of ours: parse(flag, text) may throw InputError.
+template <class Value, class Parse>
+CLI::Option* add_parsed_option(CLI::App& command, const std::string& flag, Value& value, Parse parse, const std::string& type,
+                               const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          flag, [&value, parse, flag](const std::string& text) { value = static_cast<Value>(parse(flag, text)); }, help)
+      ->type_name(type);
+}
+
+// Workloads of --workload: names or files, separated by commas; fitted to the model.
+std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec);
+
+// The words about a GPU that this build cannot use; empty: no GPU here, or it is used.
+std::string unused_gpu_message();
+
+}  // namespace moetune

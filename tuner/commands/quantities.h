@@ -1,0 +1,27 @@
+// Text of a command-line value -> number. Every function throws InputError naming the flag, the text and what is accepted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace moetune {
+
+// "90s", "20m", "2h", "1.5h"; a bare number is refused, because it could mean anything. Seconds, above 0.
+double parse_duration_seconds(const std::string& flag, const std::string& text);
+
+// "12GiB", "500MB", "4096" (bytes); decimal and binary units. Bytes, above 0.
+std::int64_t parse_bytes(const std::string& flag, const std::string& text);
+
+// A whole number in [low, high].
+std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high);
+
+// "1,5,9" -> {"1", "5", "9"}; empty items are refused.
+std::vector<std::string> split_list(const std::string& flag, const std::string& text, char separator = ',');
+
+// "knob=value" -> {"knob", "value"}.
+std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text);
+
+}  // namespace moetune

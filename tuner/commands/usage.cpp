@@ -1,0 +1,68 @@
+#include "tuner/commands/usage.h"
+
+#include <vector>
+
+#include "engine/facts/error.h"
+#include "tuner/commands/nearest.h"
+
+namespace moetune {
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({}))
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    if (!option->get_group().empty())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& word, const std::string& kind,
+                         const std::vector<std::string>& accepted) {
+  const std::string closest = nearest(word, accepted);
+  throw InputError(where, "unknown " + kind + " '" + word + "'", closest.empty() ? joined(accepted) : "did you mean " + closest + "?");
+}
+
+}  // namespace
+
+void refuse_unknown_words(const CLI::App& program) {
+  const auto unknown_commands = program.remaining();
+  if (!unknown_commands.empty()) {
+    const std::string& word = unknown_commands.front();
+    if (word.starts_with('-')) refuse("moetune", word, "flag", flag_names(program));
+    refuse("moetune", word, "command", command_names(program));
+  }
+  for (const CLI::App* command : program.get_subcommands()) {
+    const auto unknown = command->remaining();
+    if (unknown.empty()) continue;
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    const std::string where = "moetune " + command->get_name();
+    if (word.starts_with('-')) refuse(where, word, "flag", flag_names(*command));
+    throw InputError(where, "nothing takes the word '" + word + "'", "the options of 'moetune " + command->get_name() + " --help'");
+  }
+}
+
+std::string message_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string flag = text.substr(0, text.find(':'));
+    if (text.find(" required ") != std::string::npos && text.find("missing") != std::string::npos)
+      return flag + ": its value is missing (a value that starts with '-' is written " + flag + "=VALUE)";
+    return flag + ": given with more or fewer values than it takes (accepted: one, once)";
+  }
+  return text;
+}
+
+}  // namespace moetune

@@ -1,0 +1,17 @@
+// A workload as JSON: what a run records of it, and what `--workload FILE` reads.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/facts/workload.h"
+
+namespace moetune {
+
+nlohmann::json to_json_value(const Workload& workload);
+
+// Fields that are absent keep the defaults of Workload; prompt_tokens and output_tokens are required. Throws InputError.
+Workload workload_from_json(const nlohmann::json& object, const std::string& where);
+
+}  // namespace moetune

@@ -1,0 +1,116 @@
+#include "tuner/targets/workload_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <span>
+
+#include "tuner/targets/divergence.h"
+
+namespace moetune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// The sequences of one run and how far each has come in its window.
+class Run {
+ public:
+  Run(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t number)
+      : engine_(engine), workload_(workload) {
+    for (int sequence = 0; sequence < workload.sequences; ++sequence)
+      windows_.push_back(text.window(number * static_cast<std::uint64_t>(workload.sequences) + static_cast<std::uint64_t>(sequence),
+                                     workload.context_tokens()));
+    position_.assign(windows_.size(), 0);
+  }
+
+  RunTimes operator()() {
+    const Clock::time_point start = Clock::now();
+    for (int round = 0; round < workload_.rounds; ++round) {
+      // An answer's last token is not computed any further, but it stands before the next round's prompt.
+      prompt(round == 0 ? workload_.prompt_tokens : 1 + workload_.round_prompt_tokens);
+      decode(workload_.output_tokens - 1);
+    }
+    times_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    times_.output_tokens = std::int64_t{workload_.sequences} * workload_.rounds * workload_.output_tokens;
+    return std::move(times_);
+  }
+
+ private:
+  // Feeds the prompt of every sequence, one after the other; the clock of the first token starts when all of them have
+  // arrived, so a later sequence also waits for those before it.
+  void prompt(int tokens) {
+    const int piece = (tokens + workload_.typed_pieces - 1) / workload_.typed_pieces;
+    for (int sequence = 0; sequence < workload_.sequences; ++sequence) feed(sequence, tokens - piece);
+    const Clock::time_point arrived = Clock::now();
+    for (int sequence = 0; sequence < workload_.sequences; ++sequence) {
+      most_likely(feed(sequence, piece));
+      times_.first_token_ms.push_back(milliseconds(Clock::now() - arrived));
+    }
+  }
+
+  // The first token of an answer comes from the prompt; the others take a step each.
+  void decode(int steps) {
+    const auto vocabulary = static_cast<std::size_t>(engine_.spec().vocabulary);
+    for (int i = 0; i < steps; ++i) {
+      const Clock::time_point start = Clock::now();
+      step_.clear();
+      for (int sequence = 0; sequence < workload_.sequences; ++sequence) step_.push_back(next_token(sequence));
+      const std::span<const float> logits = engine_.forward(step_);
+      for (std::size_t row = 0; row < step_.size(); ++row) most_likely(logits.subspan(row * vocabulary, vocabulary));
+      times_.token_ms.push_back(milliseconds(Clock::now() - start));
+    }
+  }
+
+  StepToken next_token(int sequence) {
+    const auto index = static_cast<std::size_t>(sequence);
+    const std::int32_t position = position_[index]++;
+    return {.id = windows_[index][static_cast<std::size_t>(position)], .sequence = sequence, .position = position};
+  }
+
+  // Prompt tokens in steps as long as the engine takes; logits of the last one.
+  std::span<const float> feed(int sequence, int tokens) {
+    std::span<const float> logits;
+    while (tokens > 0) {
+      const int count = std::min(tokens, engine_.limits().step_tokens);
+      step_.clear();
+      for (int i = 0; i < count; ++i) {
+        step_.push_back(next_token(sequence));
+        step_.back().wants_logits = i + 1 == tokens;
+      }
+      logits = engine_.forward(step_);
+      tokens -= count;
+    }
+    return logits;
+  }
+
+  Engine& engine_;
+  const Workload& workload_;
+  std::vector<std::vector<std::int32_t>> windows_;
+  std::vector<std::int32_t> position_;
+  std::vector<StepToken> step_;
+  RunTimes times_;
+};
+
+}  // namespace
+
+double RunTimes::mean_token_ms() const { return mean(token_ms); }
+double RunTimes::mean_first_token_ms() const { return mean(first_token_ms); }
+
+EngineLimits limits_of(const Workload& workload) {
+  constexpr int longest_step = 512;
+  return {.sequences = workload.sequences,
+          .context_tokens = workload.context_tokens(),
+          .step_tokens = std::max({workload.sequences, std::min(workload.prompt_tokens, longest_step), 1})};
+}
+
+RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run) {
+  return Run(engine, workload, text, run)();
+}
+
+}  // namespace moetune

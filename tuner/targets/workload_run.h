@@ -1,0 +1,35 @@
+// One run of a workload on an engine, timed: prompts in, tokens out. Start at run_workload().
+//
+// Decoding is fed the text that follows the prompt in the calibration text instead of the model's own choice, which is
+// computed and dropped: every configuration then decodes the same tokens, so their times can be compared, and experts are
+// asked for as real text asks for them (a small model left alone soon repeats itself, which flatters every cache).
+// Pauses of a workload (tools, typing) are left out: nothing of ours runs in them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/facts/workload.h"
+#include "engine/tokenizer.h"
+
+namespace moetune {
+
+struct RunTimes {
+  std::vector<double> first_token_ms;  // one per prompt: sequences x rounds; from the prompt's last piece to its first token
+  std::vector<double> token_ms;        // one per decode step: what each of its sequences waits for a token
+  double seconds = 0.0;                // the whole run
+  std::int64_t output_tokens = 0;
+
+  double mean_token_ms() const;
+  double mean_first_token_ms() const;
+  double tokens_per_s() const { return static_cast<double>(output_tokens) / seconds; }
+};
+
+// What an engine needs to run the workload.
+EngineLimits limits_of(const Workload& workload);
+
+// run: its number; other numbers read other windows of the text.
+RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run);
+
+}  // namespace moetune
