@@ -1,13 +1,15 @@
 #include "kernels/attention.h"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
+#include "kernels/attend.h"
 #include "kernels/grain.h"
 #include "kernels/number_convert.h"
-#include "kernels/reference.h"
 
 namespace moetune {
 namespace {
@@ -40,6 +42,42 @@ void run(Cpu& cpu, const StoreKv& op) {
   });
 }
 
-void run(Cpu&, const Attention& op) { reference::run(op); }
+void run(Cpu& cpu, const Attention& op) {
+  const std::int64_t tokens = op.q.dim(0);
+  const std::int64_t heads_per_kv_head = op.q.dim(1) / op.kv_heads;
+  const std::int64_t head_dim = op.q.dim(2);
+  assert(op.q.dim(1) % op.kv_heads == 0 && op.k_cache.dim(2) == op.kv_heads * head_dim);
+  assert(op.y.dim(1) == op.q.dim(1) && op.y.dim(2) == head_dim);
+  const std::int64_t pieces_per_kv_head = (heads_per_kv_head + kHeadsPerPiece - 1) / kHeadsPerPiece;
+  const std::int64_t pieces_per_token = op.kv_heads * pieces_per_kv_head;
+
+  const auto attend_piece = [&](std::int64_t token, std::int64_t piece) {
+    const std::int64_t kv_head = piece / pieces_per_kv_head;
+    const std::int64_t first_in_group = piece % pieces_per_kv_head * kHeadsPerPiece;
+    const std::int64_t slot = op.sequences.i32()[token];
+    Attend work;
+    work.heads = std::min(kHeadsPerPiece, heads_per_kv_head - first_in_group);
+    work.keys = cache_rows(op.k_cache, slot, kv_head * head_dim, head_dim);
+    work.values = cache_rows(op.v_cache, slot, kv_head * head_dim, head_dim);
+    work.last_position = op.positions.i32()[token];
+    work.first_position = op.window > 0 ? std::max<std::int64_t>(0, work.last_position + 1 - op.window) : 0;
+    work.scale = op.scale;
+    std::array<const float*, kHeadsPerPiece> q{};
+    std::array<float*, kHeadsPerPiece> y{};
+    for (std::int64_t i = 0; i < work.heads; ++i) {
+      const std::int64_t head = kv_head * heads_per_kv_head + first_in_group + i;
+      q[static_cast<std::size_t>(i)] = op.q.f32() + token * op.q.stride(0) + head * op.q.stride(1);
+      y[static_cast<std::size_t>(i)] = op.y.f32() + token * op.y.stride(0) + head * op.y.stride(1);
+    }
+    work.q = q.data();
+    work.y = y.data();
+    attend(work);
+  };
+  const std::int64_t work_per_piece = heads_per_kv_head * 2 * head_dim * longest_context(op.positions);
+  cpu.pool().parallel_for(tokens * pieces_per_token, grain_for(work_per_piece), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t piece = begin; piece < end; ++piece)
+      attend_piece(piece / pieces_per_token, piece % pieces_per_token);
+  });
+}
 
 }  // namespace moetune

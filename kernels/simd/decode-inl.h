@@ -69,6 +69,13 @@ HWY_INLINE Vector load_some(const std::byte* from, std::int64_t count) {
   return Decode::load(padded);
 }
 
+// The opposite: writes the first `count` elements only.
+HWY_INLINE void store_some(Vector values, float* to, std::int64_t count) {
+  alignas(64) float padded[kLanes];
+  hn::Store(values, Floats(), padded);
+  std::memcpy(to, padded, std::min(static_cast<std::size_t>(count) * sizeof(float), sizeof(padded)));
+}
+
 HWY_INLINE float f16_scale(const std::byte* from) {
   const hn::CappedTag<hwy::float16_t, 1> half;
   const hn::CappedTag<float, 1> single;

@@ -18,12 +18,6 @@ namespace {
 
 const std::byte* bytes(const float* x) { return reinterpret_cast<const std::byte*>(x); }
 
-void store_some(Vector values, float* to, std::int64_t count) {
-  alignas(64) float padded[kLanes];
-  hn::Store(values, Floats(), padded);
-  std::memcpy(to, padded, std::min(static_cast<std::size_t>(count) * sizeof(float), sizeof(padded)));
-}
-
 // exp() of a number that is at most 0; Highway's is good to one unit in the last place.
 HWY_INLINE Vector exp_of_negative(Vector x) { return hn::Exp(Floats(), x); }
 
