@@ -8,7 +8,8 @@ namespace moetune {
 
 std::string Configuration::key() const {
   std::string text;
-  for (const auto& [name, value] : values) text.append(text.empty() ? "" : " ").append(name).append("=").append(value);
+  for (const auto& [name, value] : values)
+    text.append(text.empty() ? "" : " ").append(name).append("=").append(value);
   return text;
 }
 
@@ -21,7 +22,8 @@ nlohmann::json to_json_value(const Configuration& configuration) {
 Configuration configuration_from_json(const nlohmann::json& object, const std::string& where) {
   const JsonFields fields(object, where);
   Configuration configuration;
-  for (const auto& [name, value] : object.items()) configuration.values[name] = scalar_text(value, fields.place(name));
+  for (const auto& [name, value] : object.items())
+    configuration.values[name] = scalar_text(value, fields.place(name));
   return configuration;
 }
 

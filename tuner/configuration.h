@@ -1,5 +1,7 @@
-// One value per parameter of a search space. Values are canonical texts ("8", "0.25", "int4", "on"), exactly what
-// `--set name=value` takes, so that a configuration means the same in a space file, a trial log and on a command line.
+// One value per parameter of a search space. Values are canonical texts ("8", "0.25", "int4", "on"), exactly
+// what
+// `--set name=value` takes, so that a configuration means the same in a space file, a trial log and on a
+// command line.
 #pragma once
 
 #include <map>
@@ -19,7 +21,8 @@ struct Configuration {
   friend auto operator<=>(const Configuration&, const Configuration&) = default;
 };
 
-// JSON object; a text that is a JSON number is written as a number. The reverse throws InputError (where names the place).
+// JSON object; a text that is a JSON number is written as a number. The reverse throws InputError (where
+// names the place).
 nlohmann::json to_json_value(const Configuration& configuration);
 Configuration configuration_from_json(const nlohmann::json& object, const std::string& where);
 

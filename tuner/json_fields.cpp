@@ -35,7 +35,8 @@ std::string number_text(const json& number) {
   if (number.is_number_float()) {
     const double value = number.get<double>();
     constexpr double exact_below = 9007199254740992.0;  // 2^53
-    if (value == std::floor(value) && std::abs(value) < exact_below) return json(static_cast<std::int64_t>(value)).dump();
+    if (value == std::floor(value) && std::abs(value) < exact_below)
+      return json(static_cast<std::int64_t>(value)).dump();
   }
   return number.dump();
 }
@@ -44,12 +45,14 @@ std::string number_text(const json& number) {
 json parse_json(std::string_view text, const std::string& where) {
   std::vector<std::set<std::string>> open_objects;
   const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > max_depth) throw Refused{"nested more than " + std::to_string(max_depth) + " levels deep", "a flatter document"};
+    if (depth > max_depth)
+      throw Refused{"nested more than " + std::to_string(max_depth) + " levels deep", "a flatter document"};
     if (event == json::parse_event_t::object_start) open_objects.emplace_back();
     if (event == json::parse_event_t::object_end) open_objects.pop_back();
     if (event == json::parse_event_t::key) {
       const auto name = parsed.get<std::string>();
-      if (!open_objects.back().insert(name).second) throw Refused{"field " + shown(name) + " is given twice", "every field once"};
+      if (!open_objects.back().insert(name).second)
+        throw Refused{"field " + shown(name) + " is given twice", "every field once"};
     }
     return true;
   };
@@ -58,11 +61,13 @@ json parse_json(std::string_view text, const std::string& where) {
   } catch (const Refused& refused) {
     throw InputError(where, refused.found, refused.accepted);
   } catch (const json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error ...": the tag helps nobody.
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error ...": the tag helps
+    // nobody.
     std::string message = error.what();
     if (const auto end = message.find("] "); end != std::string::npos) message.erase(0, end + 2);
     std::string printable;
-    for (const char c : message) printable += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
+    for (const char c : message)
+      printable += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
     throw InputError(where, printable, "one JSON document");
   }
 }
@@ -75,7 +80,8 @@ json read_json_file(const std::string& file, std::int64_t max_bytes) {
   while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
     text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
     if (static_cast<std::int64_t>(text.size()) > max_bytes)
-      throw InputError(file, "is larger than " + std::to_string(max_bytes) + " bytes", "a JSON file of that size at most");
+      throw InputError(file, "is larger than " + std::to_string(max_bytes) + " bytes",
+                       "a JSON file of that size at most");
   }
   if (stream.bad()) throw InputError(file, "cannot be read", "a readable JSON file");
   return parse_json(text, file);
@@ -91,6 +97,11 @@ std::string scalar_text(const json& value, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number()) return number_text(value);
   throw InputError(where, shown(value), "a text or a number");
+}
+
+std::string canonical_number(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, false);
+  return parsed.is_number() ? number_text(parsed) : text;
 }
 
 json scalar_json(const std::string& text) {
@@ -150,23 +161,27 @@ bool JsonFields::flag(std::string_view field) const {
 
 double JsonFields::number(std::string_view field) const {
   const json& value = required(field);
-  if (!value.is_number() || !std::isfinite(value.get<double>())) throw InputError(place(field), shown(value), "a number");
+  if (!value.is_number() || !std::isfinite(value.get<double>()))
+    throw InputError(place(field), shown(value), "a number");
   return value.get<double>();
 }
 
 std::int64_t JsonFields::integer(std::string_view field, std::int64_t lowest, std::int64_t highest) const {
   const json& value = required(field);
   // An unsigned value above the signed range would wrap around to a negative one.
-  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX);
+  const bool fits =
+      value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX);
   if (!fits || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
-    throw InputError(place(field), shown(value), "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+    throw InputError(place(field), shown(value),
+                     "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
   return value.get<std::int64_t>();
 }
 
 std::uint64_t JsonFields::unsigned_integer(std::string_view field) const {
   const json& value = required(field);
   // Parsed from text it is unsigned; built in memory from an int it may be a signed one that is not negative.
-  const bool fits = value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+  const bool fits =
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
   if (!fits) throw InputError(place(field), shown(value), "a whole number from 0 to 18446744073709551615");
   return value.get<std::uint64_t>();
 }

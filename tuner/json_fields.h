@@ -1,5 +1,5 @@
-// Reading JSON that a person or a file gave us: every error names the place, what stands there and what is accepted.
-// Start at parse_json(); JsonFields then takes an object apart field by field.
+// Reading JSON that a person or a file gave us: every error names the place, what stands there and what is
+// accepted. Start at parse_json(); JsonFields then takes an object apart field by field.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,19 @@ nlohmann::json read_json_file(const std::string& file, std::int64_t max_bytes = 
 // A value as it stands in messages: its JSON text, cut after 60 characters.
 std::string shown(const nlohmann::json& value);
 
-// The canonical text of a scalar, as `--set name=value` takes it: 0.25 -> "0.25", 1.0 -> "1", "int4" -> "int4".
-// Throws InputError for anything but a text or a number.
+// The canonical text of a scalar, as `--set name=value` takes it: 0.25 -> "0.25", 1.0 -> "1", "int4" ->
+// "int4". Throws InputError for anything but a text or a number.
 std::string scalar_text(const nlohmann::json& value, const std::string& where);
 
-// The reverse: a number when the text is the canonical form of one, otherwise a string. scalar_text() gives the text back.
+// "0.50" -> "0.5", "1e1" -> "10"; a text that is not a JSON number stays as it is.
+std::string canonical_number(const std::string& text);
+
+// The reverse of scalar_text(): a number when the text is the canonical form of one, otherwise a string.
+// scalar_text() gives the text back.
 nlohmann::json scalar_json(const std::string& text);
 
-// Fields of one object. Every getter throws InputError for a missing field, a wrong type or a value out of range.
-// The object must outlive the reader.
+// Fields of one object. Every getter throws InputError for a missing field, a wrong type or a value out of
+// range. The object must outlive the reader.
 class JsonFields {
  public:
   // where: the place of the object ("space.json: parameters[0]")

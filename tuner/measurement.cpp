@@ -20,7 +20,8 @@ Origin origin_named(const std::string& name, const std::string& where) {
 
 // JSON has no NaN and no infinity: nlohmann would write null, which reads back as a broken log.
 void put(json& object, const char* field, double value) {
-  if (!std::isfinite(value)) throw std::domain_error(std::string("a measurement's ") + field + " is not finite");
+  if (!std::isfinite(value))
+    throw std::domain_error(std::string("a measurement's ") + field + " is not finite");
   object[field] = value;
 }
 
@@ -35,8 +36,10 @@ Measurement measurement_from_json(const json& object, const std::string& where) 
   if (measurement.low.has_value() != measurement.high.has_value())
     throw InputError(where, "half an interval", "low and high together, or neither");
   if (measurement.low && *measurement.low > *measurement.high)
-    throw InputError(where, "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
-                     "low <= high");
+    throw InputError(
+        where,
+        "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
+        "low <= high");
   measurement.n = fields.integer("n", 0, INT64_MAX);
   measurement.origin = origin_named(fields.text("origin"), fields.place("origin"));
   measurement.stopped = fields.text_or("stopped", "");
@@ -46,9 +49,12 @@ Measurement measurement_from_json(const json& object, const std::string& where) 
 
 std::string_view name_of(Origin origin) {
   switch (origin) {
-    case Origin::measured: return "measured";
-    case Origin::predicted: return "predicted";
-    case Origin::extrapolated: return "extrapolated";
+    case Origin::measured:
+      return "measured";
+    case Origin::predicted:
+      return "predicted";
+    case Origin::extrapolated:
+      return "extrapolated";
   }
   throw std::logic_error("no such origin");
 }
@@ -75,7 +81,8 @@ Metrics metrics_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   Metrics metrics;
   for (const auto& [name, value] : object.items())
-    if (!value.is_null()) metrics[name] = measurement_from_json(value, fields.place(name));  // null: not known here
+    if (!value.is_null())
+      metrics[name] = measurement_from_json(value, fields.place(name));  // null: not known here
   return metrics;
 }
 
