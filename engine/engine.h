@@ -20,6 +20,7 @@ struct EngineLimits {
   int sequences = 1;         // slots side by side
   int context_tokens = 1024;  // longest context of one sequence
   int step_tokens = 512;     // most tokens in one forward(); longer prompts are cut by the caller or by prefill()
+  int logit_rows = 0;        // most tokens of one forward() that want logits; 0: all of them
 };
 
 // One token of a step.
@@ -46,17 +47,21 @@ class Engine {
 
   const ModelSpec& spec() const;
   const EngineOptions& options() const;
+  // As in effect: prefill_chunk, where it is set, decides step_tokens (but never below one token per sequence).
   const EngineLimits& limits() const;
 
   // Runs the tokens of one step (1 .. limits.step_tokens, several per sequence allowed in position order). Returns the
   // logits of those that want them, in step order: (wanting tokens, vocabulary) f32, valid until the next call.
-  // Throws InputError for ids, slots or positions out of range.
+  // Throws InputError for ids, slots or positions out of range, leaving everything as it was; std::runtime_error when an
+  // expert cannot be read, after which all contexts are forgotten.
   std::span<const float> forward(std::span<const StepToken> step);
 
   // Feeds a prompt into a slot from position 0 on, in chunks; returns the logits of its last token.
   std::span<const float> prefill(int sequence, std::span<const std::int32_t> ids);
 
-  // Changes options that need no reload of weights (knob switch cost none or cache); false: make a new Engine.
+  // Changes options that need no reload of weights (knob switch cost none or cache) and forgets all contexts; false, with
+  // nothing changed: make a new Engine. Throws InputError as the constructor does; std::bad_alloc or std::runtime_error
+  // when memory or disk do not suffice, after which only reconfigure() and destruction are left.
   bool reconfigure(const EngineOptions& options);
 
   RunStats stats() const;      // counters since the last reset

@@ -1,0 +1,97 @@
+#include "engine/dense_shapes.h"
+
+namespace moetune {
+namespace {
+
+Slice all(std::int64_t count) { return {0, count}; }
+Slice scaled(Slice slice, std::int64_t width) { return {slice.begin * width, slice.count * width}; }
+
+FeedForwardShape feed_forward_shape(NumberType type, std::int64_t hidden, Slice inner) {
+  return {.gate = {type, inner, all(hidden)}, .up = {type, inner, all(hidden)}, .down = {type, all(hidden), inner}};
+}
+
+void add_gqa(const ModelSpec& spec, NumberType type, const Shard& shard, LayerShape& shape) {
+  const Slice q_rows = scaled(shard.heads(spec), spec.head_dim);
+  const Slice kv_rows = scaled(shard.kv_heads(spec), spec.head_dim);
+  shape.q = {type, q_rows, all(spec.hidden)};
+  shape.k = {type, kv_rows, all(spec.hidden)};
+  shape.v = {type, kv_rows, all(spec.hidden)};
+  shape.o = {type, all(spec.hidden), q_rows};
+  if (spec.qk_norm) shape.f32_elements += 2 * spec.head_dim;
+  if (spec.attention_bias) shape.f32_elements += q_rows.count + 2 * kv_rows.count + spec.hidden;
+}
+
+void add_mla(const ModelSpec& spec, NumberType type, const Shard& shard, LayerShape& shape) {
+  const Slice heads = shard.heads(spec);
+  const Slice q_rows = scaled(heads, q_head_width(spec));
+  const std::int64_t latent = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
+  if (spec.q_lora_rank > 0) {
+    shape.q_a = {type, all(spec.q_lora_rank), all(spec.hidden)};
+    shape.q_b = {type, q_rows, all(spec.q_lora_rank)};
+    shape.f32_elements += spec.q_lora_rank;
+    if (spec.attention_bias) shape.f32_elements += spec.q_lora_rank;
+  } else {
+    shape.q = {type, q_rows, all(spec.hidden)};
+  }
+  shape.kv_a = {type, all(latent), all(spec.hidden)};
+  shape.o = {type, all(spec.hidden), scaled(heads, spec.v_head_dim)};
+  shape.absorbed_elements = heads.count * spec.kv_lora_rank * (std::int64_t{spec.qk_nope_dim} + spec.v_head_dim);
+  shape.f32_elements += spec.kv_lora_rank;
+  if (spec.attention_bias) shape.f32_elements += latent + spec.hidden;
+}
+
+std::int64_t bytes_of(const MatrixShape& shape) { return shape.exists() ? shape.layout().bytes : 0; }
+std::int64_t bytes_of(const FeedForwardShape& shape) {
+  return bytes_of(shape.gate) + bytes_of(shape.up) + bytes_of(shape.down);
+}
+constexpr std::int64_t kF32Bytes = 4;
+
+}  // namespace
+
+LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard) {
+  const NumberType type = options.dense_quant.value_or(spec.checkpoint_type);
+  LayerShape shape;
+  shape.f32_elements = std::int64_t{2} * spec.hidden;
+  if (spec.attention == AttentionKind::mla)
+    add_mla(spec, type, shard, shape);
+  else
+    add_gqa(spec, type, shard, shape);
+  if (!spec.moe_layers[static_cast<std::size_t>(layer)]) {
+    shape.dense = feed_forward_shape(type, spec.hidden, shard.dense_inner(spec));
+    return shape;
+  }
+  shape.router = {spec.checkpoint_type, all(spec.experts), all(spec.hidden)};
+  if (spec.routing == RoutingRule::grouped_sigmoid_bias) shape.f32_elements += spec.experts;
+  if (spec.shared_experts > 0) shape.shared = feed_forward_shape(type, spec.hidden, shard.shared_inner(spec));
+  return shape;
+}
+
+ModelShape model_shape(const ModelSpec& spec, const Shard& shard) {
+  ModelShape shape;
+  shape.embedding = {spec.checkpoint_type, all(spec.vocabulary), all(spec.hidden)};
+  if (!spec.tied_embeddings) shape.head = {spec.checkpoint_type, shard.vocabulary(spec), all(spec.hidden)};
+  shape.f32_elements = spec.hidden + spec.rope.dim / 2;
+  return shape;
+}
+
+std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
+  const ModelShape model = model_shape(spec, shard);
+  std::int64_t bytes = bytes_of(model.embedding) + bytes_of(model.head) + model.f32_elements * kF32Bytes;
+  for (int layer = 0; layer < spec.layers; ++layer) {
+    const LayerShape shape = layer_shape(spec, options, layer, shard);
+    for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router})
+      bytes += bytes_of(*matrix);
+    bytes += bytes_of(shape.dense) + bytes_of(shape.shared) + (shape.absorbed_elements + shape.f32_elements) * kF32Bytes;
+  }
+  return bytes;
+}
+
+NumberType expert_type(const ModelSpec& spec, const EngineOptions& options) {
+  return options.expert_quant.value_or(spec.checkpoint_type);
+}
+
+ExpertLayout expert_layout(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
+  return ExpertLayout::of(expert_type(spec, options), spec.hidden, shard.expert_inner(spec).count);
+}
+
+}  // namespace moetune

@@ -1,0 +1,255 @@
+// The facade. Start at Engine::Impl: ranks, what they share, and how a step reaches all of them.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <stdexcept>
+
+#include "engine/checkpoint.h"
+#include "engine/decoder.h"
+#include "engine/dense_shapes.h"
+#include "engine/facts/error.h"
+#include "engine/option_rules.h"
+#include "engine/rank.h"
+#include "engine/rank_threads.h"
+#include "engine/step_rules.h"
+
+namespace moetune {
+namespace {
+
+void require_acceptable(const ModelSpec& spec, const EngineOptions& options, const EngineLimits& limits) {
+  if (const auto objection = objection_to_options(spec, options, limits))
+    throw InputError(objection->knob, objection->found, objection->accepted);
+}
+
+// The ranks share the processor, at least one thread each.
+Cpu rank_cpu(const EngineOptions& options) {
+  const int threads = options.cpu_threads > 0 ? options.cpu_threads : usable_cores();
+  return Cpu(std::max(1, threads / options.tensor_parallel));
+}
+
+SlotDirectory::Shape cache_shape(const ModelSpec& spec, const EngineOptions& options) {
+  return {.layers = spec.moe_layer_count(),
+          .experts = spec.experts,
+          .slots = static_cast<int>(cache_slots(spec, options)),
+          .policy = options.cache_policy};
+}
+
+bool needs_reload(const ModelSpec& spec, const EngineOptions& from, const EngineOptions& to) {
+  return from.tensor_parallel != to.tensor_parallel || from.dense_quant != to.dense_quant ||
+         expert_type(spec, from) != expert_type(spec, to);
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  Impl(std::shared_ptr<const Checkpoint> source, const EngineOptions& chosen, const EngineLimits& asked)
+      : checkpoint(std::move(source)),
+        spec(checkpoint->spec()),
+        options(chosen),
+        asked_limits(asked),
+        limits((require_acceptable(spec, chosen, asked), effective_limits(chosen, asked))),
+        contexts(limits, spec.vocabulary),
+        threads(chosen.tensor_parallel) {
+    renew_group();
+    for (int rank = 0; rank < options.tensor_parallel; ++rank) {
+      ranks.push_back(std::make_unique<Rank>(rank_cpu(options)));
+      ranks.back()->spec = &spec;
+      ranks.back()->shard = {rank, options.tensor_parallel};
+      ranks.back()->top_k = effective_top_k(spec, options);
+    }
+    on_all_ranks([&](Rank& rank) {
+      rank.group = group.get();
+      rank.weights = load_weights(rank.device, *checkpoint, options, rank.shard);
+      if (spec.moe_layer_count() > 0)
+        rank.store = std::make_unique<ExpertStore>(checkpoint, rank.shard, expert_layout(spec, options, rank.shard));
+      make_cache(rank);
+      make_kv(rank);
+      make_scratch_of(rank);
+    });
+  }
+
+  // One rank needs no group; a group in which a rank failed is of no further use.
+  void renew_group() {
+    group = options.tensor_parallel > 1 ? std::make_unique<LocalGroup>(options.tensor_parallel) : nullptr;
+    for (const auto& rank : ranks) rank->group = group.get();
+  }
+
+  template <class Work>
+  void on_all_ranks(const Work& work) {
+    std::atomic<bool> failed{false};
+    try {
+      threads.run([&](int rank) { work(*ranks[static_cast<std::size_t>(rank)]); },
+                  [&] {
+                    failed = true;
+                    group->abort();
+                  });
+    } catch (...) {
+      if (failed) renew_group();
+      throw;
+    }
+  }
+
+  void make_cache(Rank& rank) {
+    rank.cache.reset();  // its memory first: the new one may be as large as all there is
+    if (rank.store) rank.cache = std::make_unique<ExpertCache>(rank.device, *rank.store, cache_shape(spec, options));
+  }
+  void make_kv(Rank& rank) {
+    rank.kv = {};
+    rank.kv = KvCache(rank.device, KvCache::Shape::of(spec, options, rank.shard, limits.sequences, limits.context_tokens));
+  }
+  void make_scratch_of(Rank& rank) {
+    rank.scratch = {};
+    rank.scratch = make_scratch(rank.device, scratch_items(spec, rank.shard, limits.step_tokens, limits.logit_rows));
+  }
+
+  std::span<const float> forward(std::span<const StepToken> step);
+  bool reconfigure(const EngineOptions& chosen);
+  RunStats stats() const;
+
+  std::shared_ptr<const Checkpoint> checkpoint;
+  const ModelSpec& spec;
+  EngineOptions options;
+  EngineLimits asked_limits;
+  EngineLimits limits;
+  ContextLengths contexts;
+  RankThreads threads;
+  std::unique_ptr<LocalGroup> group;
+  std::vector<std::unique_ptr<Rank>> ranks;
+  bool is_usable = true;  // false after a reconfigure() that failed half-way
+
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> sequences;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> wanted;
+  std::vector<float> logits;
+  std::vector<StepToken> prompt_step;
+  std::int64_t tokens_run = 0;
+};
+
+std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
+  if (!is_usable) throw std::runtime_error("the engine was left without memory or files by a failed change of options");
+  contexts.accept(step);
+  for (std::vector<std::int32_t>* list : {&ids, &sequences, &positions, &wanted}) list->clear();
+  for (const StepToken& token : step) {
+    if (token.wants_logits) wanted.push_back(static_cast<std::int32_t>(ids.size()));
+    ids.push_back(token.id);
+    sequences.push_back(token.sequence);
+    positions.push_back(token.position);
+  }
+  const std::size_t count = wanted.size() * static_cast<std::size_t>(spec.vocabulary);
+  if (logits.size() < count) logits.resize(count);
+  const StepInputs inputs{ids, sequences, positions, wanted};
+  try {
+    on_all_ranks([&](Rank& rank) { decode_step(rank, inputs, logits.data()); });
+  } catch (...) {  // some layers have written to the KV cache, some have not
+    contexts.forget();
+    throw;
+  }
+  tokens_run += static_cast<std::int64_t>(step.size());
+  return std::span(logits).first(count);
+}
+
+bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
+  require_acceptable(spec, chosen, asked_limits);
+  if (needs_reload(spec, options, chosen)) return false;
+  const EngineLimits new_limits = effective_limits(chosen, asked_limits);
+  const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
+                         chosen.cache_policy != options.cache_policy;
+  const bool new_kv = !is_usable || chosen.kv_type != options.kv_type;
+  const bool new_scratch = !is_usable || new_limits.step_tokens != limits.step_tokens || new_limits.logit_rows != limits.logit_rows;
+  const bool new_threads = chosen.cpu_threads != options.cpu_threads;
+  is_usable = false;
+  options = chosen;
+  limits = new_limits;
+  contexts = ContextLengths(limits, spec.vocabulary);
+  on_all_ranks([&](Rank& rank) {
+    rank.top_k = effective_top_k(spec, options);
+    if (new_threads) rank.device = rank_cpu(options);
+    if (new_scratch) make_scratch_of(rank);
+    if (new_kv) make_kv(rank);
+    if (new_cache) make_cache(rank);
+  });
+  is_usable = true;
+  return true;
+}
+
+RunStats Engine::Impl::stats() const {
+  RunStats stats;
+  stats.tokens = tokens_run;
+  const Rank& first = *ranks.front();
+  stats.communication_seconds = first.communication_seconds;
+  if (first.cache) {  // all ranks look up, hit and miss alike
+    const ExpertCache::Counters& counters = first.cache->counters();
+    stats.expert_lookups = counters.lookups;
+    stats.expert_hits = counters.hits;
+    stats.expert_misses = counters.misses;
+    stats.expert_evictions = counters.evictions;
+    stats.expert_load_seconds = counters.load_seconds;
+  }
+  for (const auto& rank : ranks) {
+    stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes();
+    if (!rank->cache) continue;
+    stats.device_bytes += rank->cache->device_bytes();
+    stats.expert_bytes_read += rank->cache->counters().bytes_read;
+    stats.host_bytes += rank->cache->is_resident() ? 0 : rank->store->outside_bytes();
+  }
+  return stats;
+}
+
+std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& directory) {
+  return std::make_shared<const Checkpoint>(directory);
+}
+const ModelSpec& spec_of(const Checkpoint& checkpoint) { return checkpoint.spec(); }
+
+Engine::Engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options, const EngineLimits& limits)
+    : impl_(std::make_unique<Impl>(std::move(checkpoint), options, limits)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+const ModelSpec& Engine::spec() const { return impl_->spec; }
+const EngineOptions& Engine::options() const { return impl_->options; }
+const EngineLimits& Engine::limits() const { return impl_->limits; }
+
+std::span<const float> Engine::forward(std::span<const StepToken> step) { return impl_->forward(step); }
+
+std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_t> prompt) {
+  if (prompt.empty()) throw InputError("prompt", "0 tokens", "at least 1");
+  const EngineOptions& options = impl_->options;
+  const auto chunk = static_cast<std::size_t>(options.prefill_chunk > 0 ? options.prefill_chunk : impl_->limits.step_tokens);
+  std::span<const float> logits;
+  for (std::size_t begin = 0; begin < prompt.size(); begin += chunk) {
+    const std::size_t end = std::min(begin + chunk, prompt.size());
+    impl_->prompt_step.clear();
+    for (std::size_t i = begin; i < end; ++i)
+      impl_->prompt_step.push_back({.id = prompt[i],
+                                    .sequence = sequence,
+                                    .position = static_cast<std::int32_t>(i),
+                                    .wants_logits = i + 1 == prompt.size()});
+    logits = impl_->forward(impl_->prompt_step);
+  }
+  return logits;
+}
+
+bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options); }
+
+RunStats Engine::stats() const { return impl_->stats(); }
+
+void Engine::reset_stats() {
+  impl_->tokens_run = 0;
+  for (const auto& rank : impl_->ranks) {
+    rank->communication_seconds = 0.0;
+    if (rank->cache) rank->cache->reset_counters();
+  }
+}
+
+void Engine::drop_expert_cache() {
+  for (const auto& rank : impl_->ranks)
+    if (rank->cache) rank->cache->clear();
+}
+
+void Engine::observe_routing(RoutingObserver observer) { impl_->ranks.front()->observer = std::move(observer); }
+
+}  // namespace moetune

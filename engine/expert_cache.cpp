@@ -1,0 +1,156 @@
+#include "engine/expert_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+
+namespace moetune {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+ExpertCache::ExpertCache(Device& device, ExpertStore& store, const SlotDirectory::Shape& shape)
+    : device_(&device),
+      store_(&store),
+      directory_(shape),
+      slots_(device, shape.slots * store.layout().bytes),
+      tables_(device, NumberType::i32, {shape.layers, shape.experts}),
+      wave_table_(device, NumberType::i32, {shape.experts}),
+      seen_(static_cast<std::size_t>(shape.experts), 0),
+      masked_table_(static_cast<std::size_t>(shape.experts), -1) {
+  for (std::vector<std::int32_t>* list : {&pending_, &wave_, &missing_, &postponed_})
+    list->reserve(static_cast<std::size_t>(shape.experts));
+  if (!is_resident()) store.open_for_reading(std::get<Cpu>(device).pool());
+  if (is_resident())
+    fill_all();
+  else
+    clear();
+}
+
+void ExpertCache::clear() {
+  if (is_resident()) return;
+  directory_ = SlotDirectory(directory_.shape());
+  for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
+}
+
+void ExpertCache::fill_all() {
+  const SlotDirectory::Shape& shape = directory_.shape();
+  for (int layer = 0; layer < shape.layers; ++layer)
+    for (int expert = 0; expert < shape.experts; ++expert) directory_.place(layer, expert);
+  directory_.release_all();
+  std::get<Cpu>(*device_).pool().parallel_for(shape.slots, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const int layer = static_cast<int>(i / shape.experts);
+      const int expert = static_cast<int>(i % shape.experts);
+      std::byte* destination = slot_data(directory_.table(layer)[static_cast<std::size_t>(expert)]);
+      if (store_->is_open_for_reading())
+        store_->read(layer, expert, destination);
+      else
+        store_->pack(layer, expert, destination);
+    }
+  });
+  for (int layer = 0; layer < shape.layers; ++layer) upload_table(layer);
+}
+
+void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids) {
+  moe_layer_ = moe_layer;
+  uses_wave_table_ = false;
+  ++layer_steps_;
+  pending_.clear();
+  counters_.lookups += static_cast<std::int64_t>(ids.size());
+  for (const std::int32_t expert : ids) {
+    std::uint32_t& seen = seen_[static_cast<std::size_t>(expert)];
+    if (seen == layer_steps_) continue;
+    seen = layer_steps_;
+    pending_.push_back(expert);
+    ++(directory_.look_up(moe_layer, expert) ? counters_.hits : counters_.misses);
+  }
+}
+
+// The experts that are resident come first, so that none of them is lost to one that is not.
+bool ExpertCache::next_wave() {
+  directory_.release_all();
+  if (pending_.empty()) return false;
+  const std::span<const std::int32_t> table = directory_.table(moe_layer_);
+  wave_.clear();
+  missing_.clear();
+  postponed_.clear();
+  for (const std::int32_t expert : pending_)
+    if (table[static_cast<std::size_t>(expert)] >= 0) {
+      directory_.hold(moe_layer_, expert);
+      wave_.push_back(expert);
+    }
+  if (wave_.size() < pending_.size()) {
+    for (const std::int32_t expert : pending_) {
+      if (table[static_cast<std::size_t>(expert)] >= 0) continue;
+      if (const auto placement = directory_.place(moe_layer_, expert)) {
+        counters_.evictions += placement->evicted ? 1 : 0;
+        missing_.push_back(expert);
+        wave_.push_back(expert);
+      } else {
+        postponed_.push_back(expert);
+      }
+    }
+    assert(!wave_.empty());  // a layer always has a slot that can be emptied
+    load(missing_);
+  }
+  const bool is_only_wave = postponed_.empty() && !uses_wave_table_;
+  if (!is_only_wave) {
+    upload_wave_table(wave_);
+    uses_wave_table_ = true;
+  }
+  pending_.swap(postponed_);
+  return true;
+}
+
+void ExpertCache::load(std::span<const std::int32_t> experts) {
+  if (experts.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  const std::span<const std::int32_t> table = directory_.table(moe_layer_);
+  try {
+    std::get<Cpu>(*device_).pool().parallel_for(
+        static_cast<std::int64_t>(experts.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int32_t expert = experts[static_cast<std::size_t>(i)];
+            store_->read(moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)]));
+          }
+        });
+  } catch (...) {  // what was not brought in must not be taken for resident later
+    for (const std::int32_t expert : experts) directory_.remove(moe_layer_, expert);
+    throw;
+  }
+  // An eviction may have been in any layer.
+  for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
+  counters_.bytes_read += static_cast<std::int64_t>(experts.size()) * layout().bytes;
+  counters_.load_seconds += seconds_since(start);
+}
+
+void ExpertCache::upload_table(int moe_layer) {
+  const std::span<const std::int32_t> table = directory_.table(moe_layer);
+  copy_to_device(*device_, table.data(), tables_.view().rows(moe_layer, 1).data(), static_cast<std::int64_t>(table.size_bytes()));
+}
+
+void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {
+  const std::span<const std::int32_t> table = directory_.table(moe_layer_);
+  std::ranges::fill(masked_table_, -1);
+  for (const std::int32_t expert : experts)
+    masked_table_[static_cast<std::size_t>(expert)] = table[static_cast<std::size_t>(expert)];
+  copy_to_device(*device_, masked_table_.data(), wave_table_.view().data(),
+                 static_cast<std::int64_t>(masked_table_.size() * sizeof(std::int32_t)));
+}
+
+Tensor ExpertCache::wave_table() const {
+  return uses_wave_table_ ? wave_table_.view()
+                          : tables_.view().rows(moe_layer_, 1).reshaped({directory_.shape().experts});
+}
+
+std::int64_t ExpertCache::device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout) {
+  const std::int64_t table_entries = (std::int64_t{shape.layers} + 1) * shape.experts;
+  return shape.slots * layout.bytes + table_entries * element_bytes(NumberType::i32);
+}
+
+}  // namespace moetune

@@ -1,0 +1,83 @@
+// The slots in which routed experts lie on a device, and the waves in which a layer's experts are brought in and used.
+// Resident is nothing special: as many slots as experts, all filled while loading.
+//
+//   cache.begin_layer(moe_layer, ids);      // what the router chose
+//   while (cache.next_wave())               // brings in what fits beside each other, in one wave when all of it does
+//     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), .layout = cache.layout()});
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/expert_store.h"
+#include "engine/slot_directory.h"
+#include "kernels/buffer.h"
+#include "kernels/device.h"
+#include "kernels/tensor.h"
+
+namespace moetune {
+
+class ExpertCache {
+ public:
+  struct Counters {
+    std::int64_t lookups = 0;    // (token, rank) pairs
+    std::int64_t hits = 0;       // distinct experts of a layer's step found resident
+    std::int64_t misses = 0;     // and not
+    std::int64_t evictions = 0;
+    std::int64_t bytes_read = 0;
+    double load_seconds = 0.0;   // time spent waiting for misses
+  };
+
+  // slots: over all layers; as many as experts means resident. Fills a resident cache before it returns.
+  ExpertCache(Device& device, ExpertStore& store, const SlotDirectory::Shape& shape);
+
+  // ids: (tokens, k) expert ids on the host.
+  void begin_layer(int moe_layer, std::span<const std::int32_t> ids);
+  // Makes the next wave resident; false when all experts of the layer have had theirs.
+  bool next_wave();
+  // (experts) i32: slots of the experts of this wave; others may appear only where there is a single wave.
+  Tensor wave_table() const;
+  const void* slots() const { return slots_.data(); }
+  const ExpertLayout& layout() const { return store_->layout(); }
+
+  // As after loading: empty. A resident cache stays as it is: full.
+  void clear();
+
+  bool is_resident() const { return directory_.shape().slots == directory_.shape().layers * directory_.shape().experts; }
+  const SlotDirectory& directory() const { return directory_; }
+  const Counters& counters() const { return counters_; }
+  void reset_counters() { counters_ = {}; }
+  std::int64_t device_bytes() const { return slots_.bytes() + tables_.bytes() + wave_table_.bytes(); }
+
+  // What a cache of this shape will hold on its device.
+  static std::int64_t device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout);
+
+ private:
+  std::byte* slot_data(int slot) const { return slots_.data() + slot * layout().bytes; }
+  void fill_all();
+  void load(std::span<const std::int32_t> experts);
+  void upload_table(int moe_layer);
+  void upload_wave_table(std::span<const std::int32_t> experts);
+
+  Device* device_;
+  ExpertStore* store_;
+  SlotDirectory directory_;
+  Buffer slots_;
+  OwnedTensor tables_;      // (layers, experts) i32 on the device: the directory's tables
+  OwnedTensor wave_table_;  // (experts) i32: a table with one wave only
+
+  int moe_layer_ = 0;                   // of the running begin_layer()
+  bool uses_wave_table_ = false;
+  std::vector<std::uint32_t> seen_;     // per expert: number of the last begin_layer() that asked for it
+  std::uint32_t layer_steps_ = 0;
+  std::vector<std::int32_t> pending_;   // experts of the layer still to be given a wave, in order of first appearance
+  std::vector<std::int32_t> wave_;      // experts of the running wave
+  std::vector<std::int32_t> missing_;   // those of them to be read
+  std::vector<std::int32_t> postponed_;
+  std::vector<std::int32_t> masked_table_;
+  Counters counters_;
+};
+
+}  // namespace moetune

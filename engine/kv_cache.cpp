@@ -1,0 +1,28 @@
+#include "engine/kv_cache.h"
+
+namespace moetune {
+
+KvCache::Shape KvCache::Shape::of(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, int sequences,
+                                  int context_tokens) {
+  Shape shape{.layers = spec.layers, .sequences = sequences, .context = context_tokens};
+  shape.type = options.kv_type.value_or(NumberType::f32);
+  if (spec.attention == AttentionKind::mla) {
+    shape.key_width = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
+  } else {
+    shape.key_width = shard.kv_heads(spec).count * spec.head_dim;
+    shape.value_width = shape.key_width;
+  }
+  return shape;
+}
+
+std::int64_t KvCache::Shape::bytes() const {
+  return layers * sequences * context * (key_width + value_width) * element_bytes(type);
+}
+
+KvCache::KvCache(Device& device, const Shape& shape)
+    : shape_(shape), keys_(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.key_width}) {
+  if (shape.value_width > 0)
+    values_ = OwnedTensor(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.value_width});
+}
+
+}  // namespace moetune

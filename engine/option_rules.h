@@ -1,0 +1,39 @@
+// What options a model can take in this build, and what they come to. Start at objection_to_options(); memory_plan.h adds
+// the memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/facts/engine_options.h"
+#include "engine/facts/model_spec.h"
+
+namespace moetune {
+
+struct Objection {
+  std::string knob;
+  std::string found;
+  std::string accepted;
+  std::string text() const { return knob + ": " + found + " (accepted: " + accepted + ")"; }
+};
+
+// The first rule that model, options and limits break together; memory is not looked at.
+std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options, const EngineLimits& limits);
+
+// Experts per token in effect.
+inline int effective_top_k(const ModelSpec& spec, const EngineOptions& options) {
+  return options.top_k > 0 ? options.top_k : spec.experts_per_token;
+}
+
+// Limits in effect: prefill_chunk decides step_tokens where it is set, logit_rows is filled in.
+EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& limits);
+
+// Slots of the expert cache over all layers; one slot holds one expert, over all ranks. At most all experts.
+std::int64_t cache_slots(const ModelSpec& spec, const EngineOptions& options);
+
+// Bytes of one routed expert over all ranks.
+std::int64_t expert_bytes(const ModelSpec& spec, const EngineOptions& options);
+
+}  // namespace moetune

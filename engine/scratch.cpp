@@ -1,0 +1,66 @@
+#include "engine/scratch.h"
+
+#include <algorithm>
+
+namespace moetune {
+
+std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard, std::int64_t tokens, std::int64_t logit_rows) {
+  constexpr NumberType f32 = NumberType::f32;
+  constexpr NumberType i32 = NumberType::i32;
+  const std::int64_t heads = shard.heads(spec).count;
+  std::vector<ScratchItem> items{
+      {&Scratch::ids, i32, {tokens, 1, 1}},
+      {&Scratch::sequences, i32, {tokens, 1, 1}},
+      {&Scratch::positions, i32, {tokens, 1, 1}},
+      {&Scratch::wanted, i32, {logit_rows, 1, 1}},
+      {&Scratch::residual, f32, {tokens, spec.hidden, 1}},
+      {&Scratch::normed, f32, {tokens, spec.hidden, 1}},
+      {&Scratch::output, f32, {tokens, spec.hidden, 1}},
+      {&Scratch::q, f32, {tokens, heads, q_head_width(spec)}},
+      {&Scratch::attended, f32, {tokens, heads, value_head_width(spec)}},
+      {&Scratch::wanted_rows, f32, {logit_rows, spec.hidden, 1}},
+      {&Scratch::logits, f32, {logit_rows, shard.vocabulary(spec).count, 1}},
+  };
+  if (spec.attention == AttentionKind::mla) {
+    if (spec.q_lora_rank > 0) items.push_back({&Scratch::q_compressed, f32, {tokens, spec.q_lora_rank, 1}});
+    items.push_back({&Scratch::k, f32, {tokens, 1, std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim}});
+    items.push_back({&Scratch::q_latent, f32, {tokens, heads, spec.kv_lora_rank}});
+    items.push_back({&Scratch::attended_latent, f32, {tokens, heads, spec.kv_lora_rank}});
+  } else {
+    const std::int64_t kv_heads = shard.kv_heads(spec).count;
+    items.push_back({&Scratch::k, f32, {tokens, kv_heads, spec.head_dim}});
+    items.push_back({&Scratch::v, f32, {tokens, kv_heads, spec.head_dim}});
+  }
+  const int moe_layers = spec.moe_layer_count();
+  const std::int64_t dense = moe_layers < spec.layers ? shard.dense_inner(spec).count : 0;
+  const std::int64_t shared = moe_layers > 0 ? shard.shared_inner(spec).count : 0;
+  if (const std::int64_t inner = std::max(dense, shared); inner > 0) {
+    items.push_back({&Scratch::gate, f32, {tokens, inner, 1}});
+    items.push_back({&Scratch::up, f32, {tokens, inner, 1}});
+  }
+  if (moe_layers > 0) {
+    items.push_back({&Scratch::router_logits, f32, {tokens, spec.experts, 1}});
+    items.push_back({&Scratch::expert_ids, i32, {tokens, spec.experts_per_token, 1}});
+    items.push_back({&Scratch::expert_weights, f32, {tokens, spec.experts_per_token, 1}});
+    items.push_back({&Scratch::expert_rows, f32, {tokens, spec.experts_per_token, spec.hidden}});
+  }
+  return items;
+}
+
+Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items) {
+  Scratch scratch;
+  for (const ScratchItem& item : items)
+    scratch.*item.member = OwnedTensor(device, item.type, {item.shape[0], item.shape[1], item.shape[2]});
+  return scratch;
+}
+
+std::int64_t Scratch::bytes() const {
+  std::int64_t sum = 0;
+  for (const OwnedTensor* tensor :
+       {&ids, &sequences, &positions, &wanted, &residual, &normed, &output, &q_compressed, &q, &k, &v, &q_latent, &attended_latent,
+        &attended, &gate, &up, &router_logits, &expert_ids, &expert_weights, &expert_rows, &wanted_rows, &logits})
+    sum += tensor->bytes();
+  return sum;
+}
+
+}  // namespace moetune

@@ -1,0 +1,68 @@
+// Activations of one step on one rank, allocated once for the largest step. Start at scratch_items(): the list that both
+// the allocation and the memory plan read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "engine/facts/model_spec.h"
+#include "engine/shard.h"
+#include "kernels/buffer.h"
+#include "kernels/device.h"
+#include "kernels/tensor.h"
+
+namespace moetune {
+
+struct Scratch {
+  // What the step is about, (tokens) i32 each.
+  OwnedTensor ids;
+  OwnedTensor sequences;
+  OwnedTensor positions;
+  OwnedTensor wanted;  // (logit rows) i32: rows of the step that want logits
+
+  OwnedTensor residual;  // (tokens, hidden) f32, as all below
+  OwnedTensor normed;    // (tokens, hidden)
+  OwnedTensor output;    // (tokens, hidden) of attention or feed-forward, before it joins the residual
+
+  OwnedTensor q_compressed;     // mla with q_lora: (tokens, q_lora_rank)
+  OwnedTensor q;                // (tokens, heads part, q head width)
+  OwnedTensor k;                // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
+  OwnedTensor v;                // gqa: (tokens, kv heads part, head_dim)
+  OwnedTensor q_latent;         // mla: (tokens, heads part, kv_lora_rank)
+  OwnedTensor attended_latent;  // mla: (tokens, heads part, kv_lora_rank)
+  OwnedTensor attended;         // (tokens, heads part, value head width)
+
+  OwnedTensor gate;  // (tokens, widest dense or shared inner part)
+  OwnedTensor up;
+
+  OwnedTensor router_logits;   // (tokens, experts)
+  OwnedTensor expert_ids;      // (tokens, k) i32
+  OwnedTensor expert_weights;  // (tokens, k)
+  OwnedTensor expert_rows;     // (tokens, k, hidden)
+
+  OwnedTensor wanted_rows;  // (logit rows, hidden)
+  OwnedTensor logits;       // (logit rows, vocabulary part)
+
+  std::int64_t bytes() const;
+};
+
+struct ScratchItem {
+  OwnedTensor Scratch::*member;
+  NumberType type;
+  std::array<std::int64_t, 3> shape;  // the last may be 1
+  std::int64_t bytes() const { return shape[0] * shape[1] * shape[2] * element_bytes(type); }
+};
+
+// tokens, logit_rows: most of one step. Sized for the model's own top-k, so that changing top_k needs no new scratch.
+std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard, std::int64_t tokens, std::int64_t logit_rows);
+
+Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items);
+
+// The first rows of a scratch tensor under another shape.
+inline Tensor first_rows(const OwnedTensor& owned, std::initializer_list<std::int64_t> shape) {
+  return {owned.view().data(), owned.view().type(), shape};
+}
+
+}  // namespace moetune

@@ -1,0 +1,83 @@
+#include "engine/slot_directory.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace moetune {
+
+SlotDirectory::SlotDirectory(const Shape& shape) : shape_(shape) {
+  assert(shape.layers >= 1 && shape.experts >= 1 && shape.slots >= 1 && shape.slots <= shape.layers * shape.experts);
+  const std::size_t experts = static_cast<std::size_t>(shape.layers) * static_cast<std::size_t>(shape.experts);
+  slots_.resize(static_cast<std::size_t>(shape.slots));
+  slot_of_.assign(experts, -1);
+  last_asked_.assign(experts, 0);
+  times_asked_.assign(experts, 0);
+  pinned_in_layer_.assign(static_cast<std::size_t>(shape.layers), 0);
+}
+
+std::span<const std::int32_t> SlotDirectory::table(int layer) const {
+  return std::span(slot_of_).subspan(key(layer, 0), static_cast<std::size_t>(shape_.experts));
+}
+
+bool SlotDirectory::look_up(int layer, int expert) {
+  const std::size_t asked = key(layer, expert);
+  last_asked_[asked] = ++clock_;
+  ++times_asked_[asked];
+  return slot_of_[asked] >= 0;
+}
+
+void SlotDirectory::hold(int layer, int expert) {
+  const std::int32_t slot = slot_of_[key(layer, expert)];
+  assert(slot >= 0);
+  slots_[static_cast<std::size_t>(slot)].held_in_wave = wave_;
+}
+
+std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expert) {
+  const std::size_t wanted = key(layer, expert);
+  assert(slot_of_[wanted] < 0);
+  const Slice range = shape_.policy == CachePolicy::layer_lru ? slots_of_layer(layer) : Slice{0, shape_.slots};
+  Slot* chosen = nullptr;
+  for (std::int64_t index = range.begin; index < range.begin + range.count; ++index) {
+    Slot& slot = slots_[static_cast<std::size_t>(index)];
+    if (slot.expert < 0) {  // the first free slot wins
+      chosen = &slot;
+      break;
+    }
+    if (slot.held_in_wave == wave_ || slot.pinned) continue;
+    if (chosen == nullptr || leaves_before(slot, *chosen)) chosen = &slot;
+  }
+  if (chosen == nullptr) return std::nullopt;
+
+  const Placement placement{static_cast<int>(chosen - slots_.data()), chosen->expert >= 0};
+  if (placement.evicted) slot_of_[static_cast<std::size_t>(chosen->expert)] = -1;
+  slot_of_[wanted] = placement.slot;
+  *chosen = {static_cast<std::int32_t>(wanted), wave_, may_pin(layer)};
+  if (chosen->pinned) ++pinned_in_layer_[static_cast<std::size_t>(layer)];
+  return placement;
+}
+
+void SlotDirectory::remove(int layer, int expert) {
+  std::int32_t& index = slot_of_[key(layer, expert)];
+  assert(index >= 0);
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  if (slot.pinned) --pinned_in_layer_[static_cast<std::size_t>(layer)];
+  slot = {};
+  index = -1;
+}
+
+Slice SlotDirectory::slots_of_layer(int layer) const { return Shard{layer, shape_.layers}.part_of(shape_.slots); }
+
+bool SlotDirectory::leaves_before(const Slot& a, const Slot& b) const {
+  const auto first = static_cast<std::size_t>(a.expert);
+  const auto second = static_cast<std::size_t>(b.expert);
+  if (shape_.policy == CachePolicy::lfu && times_asked_[first] != times_asked_[second])
+    return times_asked_[first] < times_asked_[second];
+  return last_asked_[first] < last_asked_[second];
+}
+
+bool SlotDirectory::may_pin(int layer) const {
+  return shape_.policy == CachePolicy::pinned &&
+         pinned_in_layer_[static_cast<std::size_t>(layer)] < slots_of_layer(layer).count / 2;
+}
+
+}  // namespace moetune

@@ -1,0 +1,77 @@
+// Which routed expert lies in which slot of the expert cache, and which one leaves when another needs room. Pure logic:
+// no weights, no clock, no threads. Start at look_up() and place().
+//
+//   lru        the expert not asked for longest leaves, whatever its layer
+//   lfu        the one asked for in the fewest steps leaves; among equals the one not asked for longest
+//   layer_lru  every layer has an equal share of the slots and its own lru: a sweep through all layers, which is what a
+//              token is, cannot empty the cache of the layers that come next
+//   pinned     the first experts a layer asks for keep half of its share for good; the other slots are one lru
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/facts/engine_options.h"
+#include "engine/shard.h"
+
+namespace moetune {
+
+class SlotDirectory {
+ public:
+  struct Shape {
+    int layers = 0;   // that route
+    int experts = 0;  // per layer
+    int slots = 0;    // over all layers, 1 .. layers * experts
+    CachePolicy policy = CachePolicy::layer_lru;
+  };
+  explicit SlotDirectory(const Shape& shape);
+
+  const Shape& shape() const { return shape_; }
+
+  // One per expert of a layer: its slot, or -1.
+  std::span<const std::int32_t> table(int layer) const;
+
+  // A step asks for an expert: counts towards recency and frequency. True when it is resident.
+  bool look_up(int layer, int expert);
+
+  // An expert in use by the running wave: stays where it is until release_all().
+  void hold(int layer, int expert);
+  void release_all() { ++wave_; }
+
+  // Gives a non-resident expert a slot, held at once. Empty when all slots it may have are held.
+  struct Placement {
+    int slot = 0;
+    bool evicted = false;
+  };
+  std::optional<Placement> place(int layer, int expert);
+
+  // Forgets a placement whose contents could not be brought in.
+  void remove(int layer, int expert);
+
+  // Slots of a layer of its own under layer_lru, and its share under pinned.
+  Slice slots_of_layer(int layer) const;
+
+ private:
+  struct Slot {
+    std::int32_t expert = -1;  // layer * experts + expert; -1: free
+    std::uint64_t held_in_wave = 0;
+    bool pinned = false;
+  };
+
+  std::size_t key(int layer, int expert) const { return static_cast<std::size_t>(layer * shape_.experts + expert); }
+  bool leaves_before(const Slot& a, const Slot& b) const;
+  bool may_pin(int layer) const;
+
+  Shape shape_;
+  std::vector<Slot> slots_;
+  std::vector<std::int32_t> slot_of_;        // per expert of every layer
+  std::vector<std::uint64_t> last_asked_;    // per expert of every layer: value of clock_ then
+  std::vector<std::uint64_t> times_asked_;   // per expert of every layer
+  std::vector<int> pinned_in_layer_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t wave_ = 1;
+};
+
+}  // namespace moetune

@@ -1,0 +1,192 @@
+// Start at load_weights(); Loader brings in one tensor at a time.
+#include "engine/weights.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/dense_shapes.h"
+#include "engine/matrix_packing.h"
+#include "engine/tensor_names.h"
+#include "kernels/rope.h"
+
+namespace moetune {
+namespace {
+
+class Loader {
+ public:
+  Loader(Device& device, const Checkpoint& checkpoint, const EngineOptions& options, Weights& weights)
+      : device_(device), checkpoint_(checkpoint), host_(std::get<Cpu>(device)), quantizes_(options.dense_quant), weights_(weights) {}
+
+  // In the type the shape says when dense_quant asks for one, else as shipped.
+  WeightMatrix matrix(const NamedTensor& name, MatrixShape shape) {
+    if (!name.exists()) return {};
+    if (!quantizes_) shape.type = checkpoint_.tensor(name.name).type();
+    return packed(name, shape);
+  }
+  WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape) {
+    if (!name.exists()) return {};
+    shape.type = checkpoint_.tensor(name.name).type();
+    return packed(name, shape);
+  }
+
+  FeedForwardWeights feed_forward(const NamedTensor& gate, const NamedTensor& up, const NamedTensor& down, const FeedForwardShape& shape) {
+    return {matrix(gate, shape.gate), matrix(up, shape.up), matrix(down, shape.down)};
+  }
+
+  // Elements `part` of a vector, as f32.
+  Tensor vector(const NamedTensor& name, const Slice& part) {
+    if (!name.exists()) return {};
+    const std::vector<float> values = values_of(name);
+    return on_device({values.begin() + part.begin, values.begin() + part.begin + part.count}, {part.count});
+  }
+  Tensor vector(const NamedTensor& name) {
+    return name.exists() ? vector(name, {0, name.shape.front()}) : Tensor();
+  }
+
+  std::vector<float> values_of(const NamedTensor& name) {
+    const Tensor mapped = checkpoint_.tensor(name.name);
+    std::vector<float> values = widened(host_, mapped, name.name);
+    drop_mapped_pages(mapped);
+    return values;
+  }
+
+  Tensor on_device(const std::vector<float>& values, std::initializer_list<std::int64_t> shape) {
+    std::byte* data = reserve(static_cast<std::int64_t>(values.size() * sizeof(float)));
+    copy_to_device(device_, values.data(), data, static_cast<std::int64_t>(values.size() * sizeof(float)));
+    return {data, NumberType::f32, shape};
+  }
+
+ private:
+  WeightMatrix packed(const NamedTensor& name, const MatrixShape& shape) {
+    const Tensor mapped = checkpoint_.tensor(name.name);
+    const MatrixLayout layout = shape.layout();
+    std::byte* data = reserve(layout.bytes);
+    staging_.resize(static_cast<std::size_t>(layout.bytes));
+    pack_matrix(host_, mapped, shape, staging_.data(), name.name);
+    copy_to_device(device_, staging_.data(), data, layout.bytes);
+    drop_mapped_pages(mapped);
+    return {data, layout};
+  }
+
+  std::byte* reserve(std::int64_t bytes) {
+    weights_.memory.emplace_back(device_, bytes);
+    weights_.bytes += bytes;
+    return weights_.memory.back().data();
+  }
+
+  Device& device_;
+  const Checkpoint& checkpoint_;
+  Cpu& host_;
+  std::optional<NumberType> quantizes_;
+  Weights& weights_;
+  std::vector<std::byte> staging_;
+};
+
+// Splits kv_b (per head: key rows, then value rows) and turns the key part round, so that a query can be moved into the
+// space of the compressed cache.
+void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, const NamedTensor& kv_b, AttentionWeights& attention) {
+  const std::vector<float> values = loader.values_of(kv_b);
+  const auto rank = static_cast<std::size_t>(spec.kv_lora_rank);
+  const auto nope = static_cast<std::size_t>(spec.qk_nope_dim);
+  const auto value_width = static_cast<std::size_t>(spec.v_head_dim);
+  const auto head_count = static_cast<std::size_t>(heads.count);
+  std::vector<float> key_up(head_count * rank * nope);
+  std::vector<float> value_up(head_count * value_width * rank);
+  for (std::size_t head = 0; head < head_count; ++head) {
+    const float* rows = values.data() + (static_cast<std::size_t>(heads.begin) + head) * (nope + value_width) * rank;
+    for (std::size_t row = 0; row < nope; ++row)
+      for (std::size_t column = 0; column < rank; ++column)
+        key_up[(head * rank + column) * nope + row] = rows[row * rank + column];
+    std::memcpy(value_up.data() + head * value_width * rank, rows + nope * rank, value_width * rank * sizeof(float));
+  }
+  attention.key_up = loader.on_device(key_up, {heads.count, spec.kv_lora_rank, spec.qk_nope_dim});
+  attention.value_up = loader.on_device(value_up, {heads.count, spec.v_head_dim, spec.kv_lora_rank});
+}
+
+AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const LayerTensors& names, const LayerShape& shape, const Shard& shard) {
+  AttentionWeights attention;
+  attention.q = loader.matrix(names.q, shape.q);
+  attention.k = loader.matrix(names.k, shape.k);
+  attention.v = loader.matrix(names.v, shape.v);
+  attention.q_a = loader.matrix(names.q_a, shape.q_a);
+  attention.q_b = loader.matrix(names.q_b, shape.q_b);
+  attention.kv_a = loader.matrix(names.kv_a, shape.kv_a);
+  attention.o = loader.matrix(names.o, shape.o);
+  attention.q_bias = loader.vector(names.q_bias, shape.q.rows);
+  attention.k_bias = loader.vector(names.k_bias, shape.k.rows);
+  attention.v_bias = loader.vector(names.v_bias, shape.v.rows);
+  attention.q_a_bias = loader.vector(names.q_a_bias);
+  attention.kv_a_bias = loader.vector(names.kv_a_bias);
+  if (shard.rank == 0) attention.o_bias = loader.vector(names.o_bias);
+  attention.q_norm = loader.vector(names.q_norm);
+  attention.k_norm = loader.vector(names.k_norm);
+  attention.q_a_norm = loader.vector(names.q_a_norm);
+  attention.kv_a_norm = loader.vector(names.kv_a_norm);
+  if (names.kv_b.exists()) load_absorbed(loader, spec, shard.heads(spec), names.kv_b, attention);
+  return attention;
+}
+
+LayerWeights load_layer(Loader& loader, const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard) {
+  const LayerTensors names = layer_tensors(spec, layer);
+  const LayerShape shape = layer_shape(spec, options, layer, shard);
+  LayerWeights weights;
+  weights.input_norm = loader.vector(names.input_norm);
+  weights.post_attention_norm = loader.vector(names.post_attention_norm);
+  weights.attention = load_attention(loader, spec, names, shape, shard);
+  weights.dense = loader.feed_forward(names.dense_gate, names.dense_up, names.dense_down, shape.dense);
+  weights.router = loader.as_shipped(names.router, shape.router);
+  weights.router_bias = loader.vector(names.router_bias);
+  weights.shared = loader.feed_forward(names.shared_gate, names.shared_up, names.shared_down, shape.shared);
+  return weights;
+}
+
+std::optional<YarnParameters> yarn_parameters(const RopeSpec& rope) {
+  if (!rope.yarn) return std::nullopt;
+  const YarnScaling& yarn = *rope.yarn;
+  return YarnParameters{.factor = yarn.factor,
+                        .original_context = yarn.original_context,
+                        .beta_fast = yarn.beta_fast,
+                        .beta_slow = yarn.beta_slow,
+                        .mscale = yarn.mscale,
+                        .mscale_all_dim = yarn.mscale_all_dim,
+                        .attention_factor = yarn.attention_factor,
+                        .truncate = yarn.truncate};
+}
+
+// 1 / sqrt(head width); DeepSeek's MLA also undoes YaRN's temperature in the softmax.
+double softmax_scale(const ModelSpec& spec) {
+  double scale = 1.0 / std::sqrt(static_cast<double>(q_head_width(spec)));
+  if (spec.attention == AttentionKind::mla && spec.rope.yarn && spec.rope.yarn->mscale_all_dim != 0.0) {
+    const double mscale = yarn_mscale(spec.rope.yarn->factor, spec.rope.yarn->mscale_all_dim);
+    scale *= mscale * mscale;
+  }
+  return scale;
+}
+
+}  // namespace
+
+Weights load_weights(Device& device, const Checkpoint& checkpoint, const EngineOptions& options, const Shard& shard) {
+  const ModelSpec& spec = checkpoint.spec();
+  const ModelTensors names = model_tensors(spec);
+  const ModelShape shape = model_shape(spec, shard);
+  Weights weights;
+  Loader loader(device, checkpoint, options, weights);
+  weights.embedding = loader.as_shipped(names.embedding, shape.embedding);
+  if (shape.head.exists()) {
+    weights.head = loader.as_shipped(names.head, shape.head);
+  } else {
+    const Slice rows = shard.vocabulary(spec);
+    weights.head = {weights.embedding.row_values(rows.begin), weights.embedding.layout};
+    weights.head.layout.out = rows.count;
+  }
+  weights.final_norm = loader.vector(names.final_norm);
+  const RopeFrequencies rope = rope_frequencies(spec.rope.theta, spec.rope.dim, yarn_parameters(spec.rope));
+  weights.rope_frequencies = loader.on_device(rope.radians_per_position, {spec.rope.dim / 2});
+  weights.rope_scale = static_cast<float>(rope.attention_factor);
+  weights.softmax_scale = static_cast<float>(softmax_scale(spec));
+  for (int layer = 0; layer < spec.layers; ++layer)
+    weights.layers.push_back(load_layer(loader, spec, options, layer, shard));
+  return weights;
+}
+
+}  // namespace moetune
