@@ -1,0 +1,20 @@
+// Looks at the machine: what a fingerprint says, and how fast memory can be read. Start at probe_hardware().
+#pragma once
+
+#include <string>
+
+#include "engine/facts/hardware_fingerprint.h"
+
+namespace moetune {
+
+// threads: as the engine will use, 0: all this process may use. Takes about a fifth of a second, most of it for the read rate.
+HardwareFingerprint probe_hardware(int threads);
+
+// Read rate of main memory in GB/s with that many threads: the best of a few passes over a block beyond every cache but
+// the largest servers' (there it is the rate of their cache, and says so by its height).
+double measured_read_gb_per_s(int threads);
+
+// Memory this process may use: what the machine has or the control group grants, whichever is less.
+std::int64_t usable_memory_bytes();
+
+}  // namespace moetune
