@@ -131,7 +131,7 @@ def choose_calibration(held_out, train, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/tiny-moe-data"))
     parser.add_argument("--cache", type=pathlib.Path, default=pathlib.Path("build/tiny-moe-packages"))
     parser.add_argument("--any-version", action="store_true", help="take what apt offers instead of the pinned versions")
