@@ -198,11 +198,6 @@ RunStats Engine::Impl::stats() const {
   return stats;
 }
 
-std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& directory) {
-  return std::make_shared<const Checkpoint>(directory);
-}
-const ModelSpec& spec_of(const Checkpoint& checkpoint) { return checkpoint.spec(); }
-
 Engine::Engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options, const EngineLimits& limits)
     : impl_(std::make_unique<Impl>(std::move(checkpoint), options, limits)) {}
 Engine::~Engine() = default;
