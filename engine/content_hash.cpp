@@ -1,6 +1,7 @@
-// Eight independent lanes of 64 bits hide the multiplier's latency. One step, lane = rotate((lane xor word) * odd), is a
-// bijection of the lane for a given word and of the word for a given lane: one changed word always changes its lane.
-// The rotation brings the high bits, where a product collects its entropy, down to where the next product spreads them.
+// Eight lanes of 64 bits hide the multiplier's latency. A word is multiplied into its own lane, where a rotation brings the
+// high bits, which a product spreads nowhere, down to where the next product spreads them; and it is added, rotated
+// otherwise, to its neighbour's lane: with one lane alone, flipping bit 62 of a word and flipping bit 30 of the next word in
+// that lane would give the same hash.
 #include "engine/content_hash.h"
 
 #include <algorithm>
@@ -32,7 +33,9 @@ ContentHash::ContentHash() {
 void ContentHash::mix_stripe(const std::byte* stripe) {
   std::array<std::uint64_t, kLanes> words;
   std::memcpy(words.data(), stripe, kStripe);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes_[lane] = std::rotl((lanes_[lane] ^ words[lane]) * kOdd, 32);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    lanes_[lane] = std::rotl((lanes_[lane] ^ words[lane]) * kOdd, 32) + std::rotl(words[lane ^ 1], 17);
+  }
 }
 
 void ContentHash::add(std::span<const std::byte> bytes) {
