@@ -12,12 +12,11 @@ enum class RngStage : std::uint32_t {
   space_sample = 1,
   random_order = 2,
   sobol_scramble = 3,
-  nsga2_first_generation = 4,
-  nsga2_selection = 5,
-  nsga2_variation = 6,
-  nsga2_refill = 7,
-  trial_seed = 8,
-  bootstrap = 9,
+  nsga2_selection = 4,
+  nsga2_variation = 5,
+  nsga2_refill = 6,
+  trial_seed = 7,
+  bootstrap = 8,
 };
 
 class CounterRng {

@@ -1,5 +1,6 @@
-// A searcher proposes configurations and is told how they went. Deterministic: the same space, legal set, objectives,
-// seed and tells give the same asks, so a run resumes by asking again and telling what the log holds.
+// A searcher proposes configurations and is told how they went. Deterministic: the same space, legal set,
+// objectives, seed and tells give the same asks, so a run resumes by asking again and telling what the log
+// holds. Start at make_searcher(); the searchers are in searchers/.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,12 @@ namespace moetune {
 class Searcher {
  public:
   virtual ~Searcher() = default;
-  virtual std::optional<Configuration> ask() = 0;  // empty: nothing left to try
-  virtual void tell(const Trial& trial) = 0;       // also of trials it did not ask for (the default configuration)
+  // Never one that was asked or told before; empty: nothing left to try.
+  virtual std::optional<Configuration> ask() = 0;
+  virtual void tell(const Trial& trial) = 0;  // also of trials it did not ask for (the default configuration)
 };
 
+// space and legal must outlive the searcher.
 struct SearcherInput {
   const SearchSpace& space;
   const LegalSet& legal;

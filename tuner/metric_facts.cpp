@@ -1,0 +1,94 @@
+#include "tuner/metric_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace moetune {
+namespace {
+using enum Direction;
+
+constexpr double widest_gate_kl = 0.04;  // the int4 gate
+constexpr double widest_gate_top1 = 0.93;
+
+constexpr std::array<MetricFacts, 18> table{{
+    {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}},
+    {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}},
+    {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}},
+    {"task_tax_ms", smaller_is_better, "ms per task", "tax summed over an agent's task", {}},
+    {"tax_share",
+     smaller_is_better,
+     "share",
+     "share of a token's time that is communication, loading, synchronisation and gaps",
+     {}},
+    {"kl_mean", smaller_is_better, "nats", "mean KL(reference || configuration) per position",
+     widest_gate_kl},
+    {"kl_p99", smaller_is_better, "nats", "99th percentile of the KL over positions", {}},
+    {"top1_agreement", larger_is_better, "share", "positions whose most likely token is the reference's",
+     widest_gate_top1},
+    {"perplexity_ratio", smaller_is_better, "x", "perplexity over the reference's", {}},
+    {"route_flip_rate", smaller_is_better, "share", "chosen experts that the reference did not choose", {}},
+    {"router_mass",
+     larger_is_better,
+     "share",
+     "share of the native top-k's scores that the chosen experts hold",
+     {}},
+    {"output_snr_db", larger_is_better, "dB", "logits against the reference's (synthetic weights)", {}},
+    {"cache_hit", larger_is_better, "share", "distinct experts of a step that were resident", {}},
+    {"device_bytes", smaller_is_better, "bytes", "peak memory of the device", {}},
+    {"host_bytes", smaller_is_better, "bytes", "memory and spill files beside the device", {}},
+    {"link_gb_s", neither, "GB/s", "bytes of missing experts over time", {}},
+    {"joules_per_token", smaller_is_better, "J per token", "energy per output token", {}},
+    {"usd_per_mtok", smaller_is_better, "USD per million tokens", "price of a million output tokens", {}},
+}};
+
+// Three significant digits, without an exponent for everyday sizes.
+std::string rounded(double value) {
+  const double size = std::abs(value);
+  if (size == 0.0) return "0";
+  if (size >= 1e6 || size < 1e-4) return fmt::format("{:.2e}", value);
+  const int digits = std::max(0, 2 - static_cast<int>(std::floor(std::log10(size))));
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+struct Written {
+  std::string number;
+  std::string unit;
+};
+
+Written written(const MetricFacts& facts, double value) {
+  if (facts.unit == "share") return {fmt::format("{:.1f}", 100.0 * value), " %"};
+  if (facts.unit == "bytes") {
+    for (const auto& [unit, size] :
+         {std::pair{" GiB", 1073741824.0}, std::pair{" MiB", 1048576.0}, std::pair{" KiB", 1024.0}})
+      if (std::abs(value) >= size) return {rounded(value / size), unit};
+    return {rounded(value), " bytes"};
+  }
+  if (facts.unit == "x") return {rounded(value), "x"};
+  return {rounded(value), " " + std::string(facts.unit)};
+}
+}  // namespace
+
+std::span<const MetricFacts> known_metrics() { return table; }
+
+const MetricFacts* find_metric(std::string_view name) {
+  const auto* found =
+      std::find_if(table.begin(), table.end(), [&](const MetricFacts& facts) { return facts.name == name; });
+  return found == table.end() ? nullptr : found;
+}
+
+std::string value_text(std::string_view metric, double value) {
+  const MetricFacts* facts = find_metric(metric);
+  if (facts == nullptr) return std::string(metric) + " " + rounded(value);
+  const Written text = written(*facts, value);
+  return text.number + text.unit;
+}
+
+std::string number_text(std::string_view metric, double value) {
+  const MetricFacts* facts = find_metric(metric);
+  return facts == nullptr ? rounded(value) : written(*facts, value).number;
+}
+
+}  // namespace moetune

@@ -1,0 +1,34 @@
+// The metrics a target may report: which way is better, in what words. Objectives, recommendations and
+// reports share it. Start at find_metric().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace moetune {
+
+enum class Direction : std::uint8_t { smaller_is_better, larger_is_better, neither };
+
+struct MetricFacts {
+  std::string_view name;
+  Direction direction;
+  std::string_view
+      unit;  // after the number: "ms per token"; "bytes" and "share" are written as MiB and per cent
+  std::string_view meaning;
+  // Beyond it a point is worth nothing: the widest accuracy gate. Empty: no such limit.
+  std::optional<double> limit;
+};
+
+std::span<const MetricFacts> known_metrics();
+const MetricFacts* find_metric(std::string_view name);  // nullptr: not known
+
+// "0.412 ms per token", "13.2 MiB", "97.1 %", "0.0081 nats"; a metric that is not known is written as "name
+// 0.41".
+std::string value_text(std::string_view metric, double value);
+// The number alone, as value_text() rounds it.
+std::string number_text(std::string_view metric, double value);
+
+}  // namespace moetune
