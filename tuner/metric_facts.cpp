@@ -6,12 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "tuner/accuracy_gate.h"
+
 namespace moetune {
 namespace {
 using enum Direction;
-
-constexpr double widest_gate_kl = 0.04;  // the int4 gate
-constexpr double widest_gate_top1 = 0.93;
 
 constexpr std::array<MetricFacts, 18> table{{
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}},
@@ -27,7 +26,7 @@ constexpr std::array<MetricFacts, 18> table{{
      widest_gate_kl},
     {"kl_p99", smaller_is_better, "nats", "99th percentile of the KL over positions", {}},
     {"top1_agreement", larger_is_better, "share", "positions whose most likely token is the reference's",
-     widest_gate_top1},
+     widest_gate_agreement},
     {"perplexity_ratio", smaller_is_better, "x", "perplexity over the reference's", {}},
     {"route_flip_rate", smaller_is_better, "share", "chosen experts that the reference did not choose", {}},
     {"router_mass",

@@ -1,0 +1,130 @@
+#include "tuner/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace moetune {
+namespace {
+
+// Cumulative binomial probabilities, k rising from the first that matters.
+class BinomialSum {
+ public:
+  BinomialSum(std::size_t count, double p) : count_(static_cast<double>(count)), odds_(p / (1.0 - p)) {
+    // Twelve standard deviations below the mean there is less than 1e-30. Starting at k = 0 would underflow.
+    const double start = count_ * p - 12.0 * std::sqrt(count_ * p * (1.0 - p)) - 1.0;
+    k_ = std::max(0.0, std::floor(start));
+    const double log_choose =
+        std::lgamma(count_ + 1.0) - std::lgamma(k_ + 1.0) - std::lgamma(count_ - k_ + 1.0);
+    term_ = std::exp(log_choose + k_ * std::log(p) + (count_ - k_) * std::log1p(-p));
+    sum_ = term_;
+  }
+  double k() const { return k_; }
+  double at_most_k() const { return sum_; }
+  bool at_end() const { return k_ >= count_; }
+  void next() {
+    term_ *= (count_ - k_) / (k_ + 1.0) * odds_;
+    k_ += 1.0;
+    sum_ += term_;
+  }
+
+ private:
+  double count_;
+  double odds_;
+  double k_ = 0.0;
+  double term_ = 0.0;
+  double sum_ = 0.0;
+};
+
+// How many of the smallest order statistics may be passed with a probability of `doubt` of passing the
+// quantile: the largest r for which P(B <= r - 1) <= doubt.
+std::size_t ranks_to_spare(std::size_t count, double p, double doubt) {
+  BinomialSum sum(count, p);
+  while (sum.at_most_k() <= doubt && !sum.at_end()) sum.next();
+  return static_cast<std::size_t>(sum.k());
+}
+
+std::vector<double> sorted(std::span<const double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  std::sort(copy.begin(), copy.end());
+  return copy;
+}
+
+double median_of_sorted(const std::vector<double>& values) {
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+std::optional<Interval> interval_of_sorted(const std::vector<double>& values, double p, double confidence) {
+  const auto ranks = quantile_ranks(values.size(), p, confidence);
+  if (!ranks) return std::nullopt;
+  return Interval{values[ranks->low], values[ranks->high]};
+}
+
+double quantile_of_sorted(const std::vector<double>& values, double p) {
+  const double rank =
+      std::ceil(p * static_cast<double>(values.size()) - 1e-9);  // 0.99 * 100 is a little above 99
+  const auto index = static_cast<std::size_t>(std::max(1.0, rank)) - 1;
+  return values[std::min(index, values.size() - 1)];
+}
+
+}  // namespace
+
+double median(std::span<const double> values) { return median_of_sorted(sorted(values)); }
+
+double quantile(std::span<const double> values, double p) { return quantile_of_sorted(sorted(values), p); }
+
+std::optional<RankInterval> quantile_ranks(std::size_t count, double p, double confidence) {
+  const double doubt = (1.0 - confidence) / 2.0;
+  // From above it is the same question about the (1 - p)-quantile.
+  const std::size_t below = ranks_to_spare(count, p, doubt);
+  const std::size_t above = ranks_to_spare(count, 1.0 - p, doubt);
+  if (count == 0 || below == 0 || above == 0) return std::nullopt;
+  return RankInterval{below - 1, count - above};
+}
+
+std::optional<Interval> quantile_interval(std::span<const double> values, double p, double confidence) {
+  return interval_of_sorted(sorted(values), p, confidence);
+}
+
+std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
+  return quantile_interval(values, 0.5, confidence);
+}
+
+std::optional<double> p99(std::span<const double> values) {
+  if (!quantile_ranks(values.size(), 0.99)) return std::nullopt;
+  return quantile(values, 0.99);
+}
+
+Interval share_interval(std::int64_t successes, std::int64_t count) {
+  constexpr double z = 1.959963984540054;  // 97.5 % quantile of the normal distribution
+  const auto n = static_cast<double>(count);
+  const double share = static_cast<double>(successes) / n;
+  const double scale = 1.0 / (1.0 + z * z / n);
+  const double centre = scale * (share + z * z / (2.0 * n));
+  const double reach = scale * z * std::sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n));
+  return {std::max(0.0, centre - reach), std::min(1.0, centre + reach)};
+}
+
+Measurement time_measurement(std::span<const double> values, const std::string& stopped) {
+  const std::vector<double> ordered = sorted(values);
+  Measurement measurement;
+  measurement.value = median_of_sorted(ordered);
+  if (const auto interval = interval_of_sorted(ordered, 0.5, usual_confidence)) {
+    measurement.low = interval->low;
+    measurement.high = interval->high;
+  }
+  if (quantile_ranks(ordered.size(), 0.99)) measurement.p99 = quantile_of_sorted(ordered, 0.99);
+  measurement.n = static_cast<std::int64_t>(ordered.size());
+  measurement.stopped = stopped;
+  return measurement;
+}
+
+Measurement exact_measurement(double value) {
+  Measurement measurement;
+  measurement.value = value;
+  measurement.n = 1;
+  return measurement;
+}
+
+}  // namespace moetune

@@ -1,0 +1,54 @@
+// Numbers from samples, with what is known about them. Nothing is assumed about the distribution: intervals
+// of quantiles are pairs of order statistics with their exact binomial confidence (David and Nagaraja, Order
+// Statistics, ch. 7), intervals of shares are Wilson's. Samples are taken as independent draws. Start at
+// time_measurement(). Means over blocks of neighbouring text positions: targets/block_ratio.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tuner/measurement.h"
+
+namespace moetune {
+
+struct Interval {
+  double low = 0.0;
+  double high = 0.0;
+};
+
+inline constexpr double usual_confidence = 0.95;
+
+// Middle value; of an even number the mean of the two in the middle. At least one value.
+double median(std::span<const double> values);
+
+// The smallest value that at least a share p of the values do not exceed. At least one value; 0 < p < 1.
+double quantile(std::span<const double> values, double p);
+
+// Which order statistics (0 is the smallest) enclose the p-quantile of the distribution with at least the
+// confidence, half of the doubt on either side. Empty: so few samples cannot say (median at 95 %: below 6;
+// p99: below 368).
+struct RankInterval {
+  std::size_t low = 0;
+  std::size_t high = 0;
+};
+std::optional<RankInterval> quantile_ranks(std::size_t count, double p, double confidence = usual_confidence);
+
+std::optional<Interval> quantile_interval(std::span<const double> values, double p,
+                                          double confidence = usual_confidence);
+std::optional<Interval> median_interval(std::span<const double> values, double confidence = usual_confidence);
+
+// The 99th percentile, where the samples can tell it from a larger one: from 368 samples on.
+std::optional<double> p99(std::span<const double> values);
+
+// 95 % interval of a share seen `successes` times in `count` (Wilson 1927). count >= 1.
+Interval share_interval(std::int64_t successes, std::int64_t count);
+
+// Median, interval, p99 and n of times. At least one value; no interval below 6.
+Measurement time_measurement(std::span<const double> values, const std::string& stopped);
+// A count that is what it is: bytes, for example.
+Measurement exact_measurement(double value);
+
+}  // namespace moetune
