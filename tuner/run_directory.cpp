@@ -91,6 +91,11 @@ bool has_leftovers(const std::string& path) {
   return false;
 }
 
+// As it reads back from a file: an argument that is not UTF-8 is made so.
+json as_written(const json& value) {
+  return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
 void make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -175,9 +180,9 @@ RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& req
     return run;
   }
   const json was = read_json_file(request_file);
-  insist_on_same(to_json_value(run_request_from_json(was, request_file)), to_json_value(request),
+  insist_on_same(to_json_value(run_request_from_json(was, request_file)), as_written(to_json_value(request)),
                  study_fields, path);
-  insist_on_same(read_json_file(run.file("hardware.json")), hardware, hardware_identity, path);
+  insist_on_same(read_json_file(run.file("hardware.json")), as_written(hardware), hardware_identity, path);
   if (was["build"] != request.build)
     run.notice_ = fmt::format("{}: begun with build {}, going on with {}: times may not be comparable", path,
                               was["build"].get<std::string>(), request.build);
@@ -188,8 +193,8 @@ RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& req
 void RunDirectory::begin(const RunRequest& request, const json& hardware) {
   // request.json last: its presence says that a run began, so a kill before it leaves nothing to compare
   // with.
-  write_file_atomically(file("hardware.json"), hardware.dump(2) + "\n");
-  write_file_atomically(file("request.json"), to_json_value(request).dump(2) + "\n");
+  write_file_atomically(file("hardware.json"), as_written(hardware).dump(2) + "\n");
+  write_file_atomically(file("request.json"), as_written(to_json_value(request)).dump(2) + "\n");
 }
 
 std::string new_run_path(const std::string& runs_folder, const std::string& model,

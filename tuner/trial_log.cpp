@@ -37,6 +37,14 @@ std::optional<std::string> verified(std::string_view line) {
   return std::string(body) + "}";
 }
 
+// Does something follow a line's end that is not a line end? Then a line end was overwritten: that is damage
+// to a whole trial, not a torn write. Inside a text the quotes of the suffix would be escaped, so it cannot
+// be found there.
+bool runs_on(std::string_view line) {
+  const std::size_t suffix = line.find(checksum_head);
+  return suffix != std::string_view::npos && line.size() > suffix + suffix_size;
+}
+
 Trial trial_from_text(const std::string& text, const std::string& where, std::size_t expected_number) {
   Trial trial = trial_from_json(parse_json(text, where), where);
   if (trial.number != static_cast<std::int64_t>(expected_number))
@@ -71,7 +79,7 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
     const std::string where = fmt::format("{}:{}", file, ++line_number);
 
     const std::optional<std::string> object = verified(line);
-    if (!object && next == text.size()) {
+    if (!object && next == text.size() && !runs_on(line)) {
       contents.torn = fmt::format(
           "{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are "
           "intact",

@@ -67,11 +67,11 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
       continue;
     }
     trial.outcome = last.result.outcome;
-    trial.reason = std::move(last.result.reason);
+    trial.reason = last.result.reason;
     trial.metrics = std::move(last.result.metrics);
     if (last.worth_retrying)
       trial.reason = "the worker " + trial.reason +
-                     (earlier == last.result.reason ? " (twice)" : " (at first: " + earlier + ")");
+                     (earlier == last.result.reason ? " (twice)" : " (at first it " + earlier + ")");
     trial.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return trial;
   }

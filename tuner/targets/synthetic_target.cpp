@@ -127,12 +127,15 @@ void start_orphan(const std::string& pid_file) {
 
 class SyntheticTarget : public Target {
  public:
-  SyntheticTarget(std::chrono::duration<double, std::milli> delay, std::vector<Failure> failures)
-      : delay_(delay), failures_(std::move(failures)) {}
+  SyntheticTarget(std::chrono::duration<double, std::milli> delay, std::string audit,
+                  std::vector<Failure> failures)
+      : delay_(delay), audit_(std::move(audit)), failures_(std::move(failures)) {}
 
   TargetResult measure(const Configuration& configuration, std::uint64_t seed,
                        const std::function<void(const std::string&)>& progress) override {
     if (progress) progress("synthetic: measuring");
+    if (!audit_.empty())
+      write_all(open_file(audit_, O_WRONLY | O_CREAT | O_APPEND).number(), configuration.key() + "\n");
     std::this_thread::sleep_for(delay_);
     TargetResult result{.outcome = Outcome::ok, .reason = "", .metrics = metrics_of(configuration, seed)};
     for (const Failure& failure : failures_)
@@ -176,6 +179,7 @@ class SyntheticTarget : public Target {
   }
 
   std::chrono::duration<double, std::milli> delay_;
+  std::string audit_;
   std::vector<Failure> failures_;
 };
 
@@ -193,7 +197,7 @@ void insist_on_one_of(const std::string& text, const std::vector<std::string_vie
 
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   const JsonFields fields(settings, "synthetic target");
-  fields.only({"delay_ms", "setup", "fail"});
+  fields.only({"delay_ms", "audit", "setup", "fail"});
   const double delay_ms = fields.has("delay_ms") ? fields.number("delay_ms") : 0.0;
   std::vector<Failure> failures;
   if (fields.has("fail")) {
@@ -217,7 +221,7 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   if (setup == "throw") throw std::runtime_error("synthetic: no model");
   if (setup == "bad_input") throw InputError("synthetic.json: model", "'nowhere'", "a model that is there");
   return std::make_unique<SyntheticTarget>(std::chrono::duration<double, std::milli>(delay_ms),
-                                           std::move(failures));
+                                           fields.text_or("audit", ""), std::move(failures));
 }
 
 }  // namespace moetune

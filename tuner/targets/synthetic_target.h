@@ -13,6 +13,7 @@ namespace moetune {
 
 // settings, all optional:
 //   {"delay_ms": 5,                             time every trial takes
+//    "audit": "file",                            gets a line whenever a measurement begins
 //    "setup": "hang",                           fails while it is set up: hang, kill, throw, bad_input
 //    "fail": [{"when": {"top_k": 3}, "how": "crash", "once": "marker-file"}]}
 //      when: knob values that must all match; {} matches everything
