@@ -24,7 +24,7 @@ ExpertCache::ExpertCache(Device& device, ExpertStore& store, const SlotDirectory
       masked_table_(static_cast<std::size_t>(shape.experts), -1) {
   for (std::vector<std::int32_t>* list : {&pending_, &wave_, &missing_, &postponed_})
     list->reserve(static_cast<std::size_t>(shape.experts));
-  if (!is_resident()) store.open_for_reading(std::get<Cpu>(device).pool());
+  if (!is_resident()) store.keep_outside(std::get<Cpu>(device).pool());
   if (is_resident())
     fill_all();
   else
@@ -46,11 +46,7 @@ void ExpertCache::fill_all() {
     for (std::int64_t i = begin; i < end; ++i) {
       const int layer = static_cast<int>(i / shape.experts);
       const int expert = static_cast<int>(i % shape.experts);
-      std::byte* destination = slot_data(directory_.table(layer)[static_cast<std::size_t>(expert)]);
-      if (store_->is_open_for_reading())
-        store_->read(layer, expert, destination);
-      else
-        store_->pack(layer, expert, destination);
+      store_->load(layer, expert, slot_data(directory_.table(layer)[static_cast<std::size_t>(expert)]));
     }
   });
   for (int layer = 0; layer < shape.layers; ++layer) upload_table(layer);
@@ -116,7 +112,7 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
         static_cast<std::int64_t>(experts.size()), 1, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int32_t expert = experts[static_cast<std::size_t>(i)];
-            store_->read(moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)]));
+            store_->load(moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)]));
           }
         });
   } catch (...) {  // what was not brought in must not be taken for resident later

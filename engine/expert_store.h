@@ -1,15 +1,14 @@
-// Where routed experts come from: the checkpoint's own bytes, or, for experts we quantize, a spill file written once.
-// Start at pack() (whole experts from the mapped checkpoint, while loading) and read() (one expert on demand).
+// Where routed experts come from: the checkpoint's own bytes, packed on the way, or, for experts that are quantized and
+// asked for again and again, a spill file written once. Start at load().
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/checkpoint.h"
+#include "engine/file_reading.h"
+#include "engine/matrix_packing.h"
 #include "engine/shard.h"
 #include "engine/spill_file.h"
 #include "kernels/device.h"
@@ -21,38 +20,34 @@ class ExpertStore {
  public:
   // layout: of the part of an expert that this rank keeps, in its number type.
   ExpertStore(std::shared_ptr<const Checkpoint> checkpoint, const Shard& shard, const ExpertLayout& layout);
-  ~ExpertStore();
-  ExpertStore(const ExpertStore&) = delete;
-  ExpertStore& operator=(const ExpertStore&) = delete;
 
   const ExpertLayout& layout() const { return layout_; }
-  int moe_layers() const { return static_cast<int>(layers_.size()); }
 
-  // Packs an expert from the mapped checkpoint into layout().bytes bytes, and gives its mapped pages back.
-  // moe_layer counts only the layers that route. Thread-safe. Throws InputError naming a weight that cannot be packed.
-  void pack(int moe_layer, int expert, void* destination) const;
+  // Brings one expert into layout().bytes bytes. moe_layer counts only the layers that route. Thread-safe.
+  // Throws std::runtime_error when a file cannot be read, InputError naming a weight that does not fit the number type.
+  void load(int moe_layer, int expert, void* destination) const;
 
-  // Prepares for read(): opens the checkpoint's files, or finds or writes the spill file (pool: quantizes in parallel).
-  // Throws std::runtime_error when files cannot be opened or written, such as on a full disk.
-  void open_for_reading(ParallelPool& pool);
-  bool is_open_for_reading() const { return spill_ != nullptr || !files_.empty(); }
+  // Prepares for experts being loaded many times: quantized ones get their spill file, found or written (the pool
+  // quantizes in parallel). Throws std::runtime_error when it cannot be written, such as on a full disk.
+  void keep_outside(ParallelPool& pool);
 
-  // Reads one expert from disk into layout().bytes bytes without the mapping. Thread-safe. Throws std::runtime_error.
-  void read(int moe_layer, int expert, void* destination) const;
-
-  // Bytes kept outside the cache for read(): the experts in the form that is read.
-  std::int64_t outside_bytes() const;
+  // Bytes of all experts in the form they are loaded in.
+  std::int64_t outside_bytes() const { return static_cast<std::int64_t>(sources_.size()) * layout_.bytes; }
 
  private:
-  void read_matrix(const Checkpoint::Matrix& source, const Slice& rows, const Slice& columns, const MatrixLayout& layout,
-                   std::byte* destination) const;
+  struct Source {
+    StoredMatrix gate;
+    StoredMatrix up;
+    StoredMatrix down;
+  };
+  void pack(std::size_t index, void* destination) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   Shard shard_;
   ExpertLayout layout_;
-  std::vector<int> layers_;            // of the model, that route
-  Slice inner_;                        // of an expert's inner width, on this rank
-  std::map<std::string, int> files_;   // descriptors of the checkpoint's files
+  Slice inner_;                  // of an expert's inner width, on this rank
+  std::vector<Source> sources_;  // experts of the first layer that routes, then of the next
+  mutable FileSet files_;
   std::unique_ptr<SpillFile> spill_;
 };
 

@@ -13,6 +13,21 @@ void throw_file_error(const std::string& path, const std::string& what) {
   throw std::runtime_error(path + ": " + what + ": " + std::generic_category().message(errno));
 }
 
+FileSet::~FileSet() {
+  for (const auto& [path, descriptor] : descriptors_) ::close(descriptor);
+}
+
+void FileSet::read(const std::string& path, std::int64_t offset, std::byte* destination, std::int64_t bytes) {
+  int descriptor = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto file = descriptors_.try_emplace(path, -1).first;
+    if (file->second < 0) file->second = open_for_reading(path);
+    descriptor = file->second;
+  }
+  read_range(descriptor, path, offset, destination, bytes);
+}
+
 int open_for_reading(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw_file_error(path, "cannot be opened");

@@ -1,12 +1,10 @@
 #include "engine/matrix_packing.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <vector>
 
 #include "engine/facts/error.h"
 #include "kernels/quantize.h"
@@ -47,23 +45,18 @@ void pack_matrix(Cpu& cpu, const Tensor& source, const MatrixShape& part, void* 
   quantize(cpu, rows.columns(part.columns.begin, part.columns.count), destination, part.layout(), name);
 }
 
-std::vector<float> widened(Cpu& cpu, const Tensor& source, const std::string& name) {
-  const std::int64_t count = source.elements();
-  const MatrixLayout layout = MatrixLayout::of(NumberType::f32, 1, count);
-  std::vector<float> values(static_cast<std::size_t>(layout.bytes) / sizeof(float));
-  quantize(cpu, source.reshaped({1, count}), values.data(), layout, name);
-  values.resize(static_cast<std::size_t>(count));
-  return values;
-}
+void read_matrix(FileSet& files, Cpu& cpu, const StoredMatrix& source, const MatrixShape& part, void* destination) {
+  const MatrixLayout layout = part.layout();
+  const std::int64_t offset = source.extent.offset + part.rows.begin * source.row_bytes();
+  const std::int64_t bytes = part.rows.count * source.row_bytes();
+  const bool needs_no_change = source.type == part.type && part.columns.count == source.in && layout.row_bytes == source.row_bytes();
+  if (needs_no_change) return files.read(source.extent.file, offset, static_cast<std::byte*>(destination), bytes);
 
-void drop_mapped_pages(const Tensor& mapped) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
-  const auto end = begin + static_cast<std::uintptr_t>(mapped.elements() * element_bytes(mapped.type()));
-  const std::uintptr_t first_page = (begin + page - 1) / page * page;
-  const std::uintptr_t end_page = end / page * page;
-  // Only advice: nothing is lost when it is refused.
-  if (first_page < end_page) ::madvise(reinterpret_cast<void*>(first_page), end_page - first_page, MADV_DONTNEED);
+  thread_local std::vector<std::byte> staging;  // keeps its memory: misses call this for every expert
+  staging.resize(static_cast<std::size_t>(bytes));
+  files.read(source.extent.file, offset, staging.data(), bytes);
+  pack_matrix(cpu, Tensor(staging.data(), source.type, {part.rows.count, source.in}), {part.type, {0, part.rows.count}, part.columns},
+              destination, source.name);
 }
 
 }  // namespace moetune

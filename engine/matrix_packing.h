@@ -1,10 +1,12 @@
-// Checkpoint tensors into the byte layouts that the ops read, whole or as a tensor-parallel part. Start at pack_matrix().
+// Checkpoint tensors into the byte layouts that the ops read, whole or as a tensor-parallel part. Start at
+// read_matrix(); pack_matrix() is what it does once the bytes are in memory.
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "engine/checkpoint.h"
 #include "engine/dense_shapes.h"
+#include "engine/file_reading.h"
 #include "kernels/device.h"
 #include "kernels/tensor.h"
 
@@ -16,10 +18,18 @@ namespace moetune {
 // Throws InputError naming `name` for weights that are not finite or do not fit the type.
 void pack_matrix(Cpu& cpu, const Tensor& source, const MatrixShape& part, void* destination, const std::string& name);
 
-// A tensor of any float type as f32.
-std::vector<float> widened(Cpu& cpu, const Tensor& source, const std::string& name);
+// A matrix on disk.
+struct StoredMatrix {
+  std::string name;  // for messages
+  Checkpoint::Extent extent;
+  NumberType type = NumberType::f32;
+  std::int64_t out = 0;
+  std::int64_t in = 0;
 
-// Tells the kernel that the mapped pages under a view are not needed for now: they come back from the file when touched.
-void drop_mapped_pages(const Tensor& mapped);
+  std::int64_t row_bytes() const { return in * element_bytes(type); }
+};
+
+// Reads and packs `part` of a matrix, straight into destination where the bytes need no change.
+void read_matrix(FileSet& files, Cpu& cpu, const StoredMatrix& source, const MatrixShape& part, void* destination);
 
 }  // namespace moetune

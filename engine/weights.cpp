@@ -1,16 +1,22 @@
 // Start at load_weights(); Loader brings in one tensor at a time.
 #include "engine/weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "engine/dense_shapes.h"
+#include "engine/file_reading.h"
 #include "engine/matrix_packing.h"
 #include "engine/tensor_names.h"
 #include "kernels/rope.h"
 
 namespace moetune {
 namespace {
+
+// Matrices are read and packed this many bytes at a time, so that loading needs little memory beside what it fills.
+constexpr std::int64_t kPieceBytes = 16 << 20;
 
 class Loader {
  public:
@@ -20,13 +26,15 @@ class Loader {
   // In the type the shape says when dense_quant asks for one, else as shipped.
   WeightMatrix matrix(const NamedTensor& name, MatrixShape shape) {
     if (!name.exists()) return {};
-    if (!quantizes_) shape.type = checkpoint_.tensor(name.name).type();
-    return packed(name, shape);
+    const StoredMatrix source = stored(name);
+    if (!quantizes_) shape.type = source.type;
+    return packed(source, shape);
   }
   WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape) {
     if (!name.exists()) return {};
-    shape.type = checkpoint_.tensor(name.name).type();
-    return packed(name, shape);
+    const StoredMatrix source = stored(name);
+    shape.type = source.type;
+    return packed(source, shape);
   }
 
   FeedForwardWeights feed_forward(const NamedTensor& gate, const NamedTensor& up, const NamedTensor& down, const FeedForwardShape& shape) {
@@ -43,28 +51,50 @@ class Loader {
     return name.exists() ? vector(name, {0, name.shape.front()}) : Tensor();
   }
 
+  // All elements of a vector or matrix as f32.
   std::vector<float> values_of(const NamedTensor& name) {
-    const Tensor mapped = checkpoint_.tensor(name.name);
-    std::vector<float> values = widened(host_, mapped, name.name);
-    drop_mapped_pages(mapped);
+    StoredMatrix source = stored(name);
+    source.in *= source.out;
+    source.out = 1;
+    const MatrixShape whole{NumberType::f32, {0, 1}, {0, source.in}};
+    std::vector<float> values(static_cast<std::size_t>(whole.layout().bytes) / sizeof(float));
+    read_matrix(files_, host_, source, whole, values.data());
+    values.resize(static_cast<std::size_t>(source.in));
     return values;
   }
 
   Tensor on_device(const std::vector<float>& values, std::initializer_list<std::int64_t> shape) {
-    std::byte* data = reserve(static_cast<std::int64_t>(values.size() * sizeof(float)));
-    copy_to_device(device_, values.data(), data, static_cast<std::int64_t>(values.size() * sizeof(float)));
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
+    std::byte* data = reserve(bytes);
+    copy_to_device(device_, values.data(), data, bytes);
     return {data, NumberType::f32, shape};
   }
 
  private:
-  WeightMatrix packed(const NamedTensor& name, const MatrixShape& shape) {
-    const Tensor mapped = checkpoint_.tensor(name.name);
+  StoredMatrix stored(const NamedTensor& name) const {
+    const bool is_matrix = name.shape.size() == 2;
+    return {.name = name.name,
+            .extent = checkpoint_.extent(name.name),
+            .type = checkpoint_.tensor(name.name).type(),
+            .out = is_matrix ? name.shape[0] : 1,
+            .in = name.shape.back()};
+  }
+
+  WeightMatrix packed(const StoredMatrix& source, const MatrixShape& shape) {
     const MatrixLayout layout = shape.layout();
     std::byte* data = reserve(layout.bytes);
-    staging_.resize(static_cast<std::size_t>(layout.bytes));
-    pack_matrix(host_, mapped, shape, staging_.data(), name.name);
-    copy_to_device(device_, staging_.data(), data, layout.bytes);
-    drop_mapped_pages(mapped);
+    const std::int64_t rows_per_piece = std::max<std::int64_t>(1, kPieceBytes / source.row_bytes());
+    for (std::int64_t first = 0; first < shape.rows.count; first += rows_per_piece) {
+      const std::int64_t rows = std::min(rows_per_piece, shape.rows.count - first);
+      const MatrixShape piece{shape.type, {shape.rows.begin + first, rows}, shape.columns};
+      const MatrixLayout part = piece.layout();
+      staging_.resize(static_cast<std::size_t>(part.bytes));
+      read_matrix(files_, host_, source, piece, staging_.data());
+      const std::int64_t scale_row_bytes = layout.scales_per_row * layout.scale_bytes;
+      copy_to_device(device_, staging_.data(), data + first * layout.row_bytes, rows * layout.row_bytes);
+      copy_to_device(device_, staging_.data() + part.scales_offset, data + layout.scales_offset + first * scale_row_bytes,
+                     rows * scale_row_bytes);
+    }
     return {data, layout};
   }
 
@@ -79,6 +109,7 @@ class Loader {
   Cpu& host_;
   std::optional<NumberType> quantizes_;
   Weights& weights_;
+  FileSet files_;
   std::vector<std::byte> staging_;
 };
 

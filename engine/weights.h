@@ -67,8 +67,8 @@ struct Weights {
 };
 
 // Loads a rank's part onto its device: matrices as the checkpoint ships them, or in options.dense_quant (not embedding,
-// head and router, nor MLA's absorbed up-projections, which are f32). Gives the mapped pages back as it goes.
-// Throws InputError naming a tensor whose weights are not finite or do not fit the type.
+// head and router, nor MLA's absorbed up-projections, which are f32).
+// Throws InputError naming a tensor whose weights do not fit the type, std::runtime_error when a file cannot be read.
 Weights load_weights(Device& device, const Checkpoint& checkpoint, const EngineOptions& options, const Shard& shard);
 
 }  // namespace moetune

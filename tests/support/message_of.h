@@ -25,9 +25,9 @@ std::string message_of(const Function& function) {
 }
 
 // EXPECT_TRUE(has_text(message, "accepted: 1 to 8"))
-inline testing::AssertionResult has_text(const std::string& text, std::string_view part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "\"" << part << "\" is not in: " << text;
+inline ::testing::AssertionResult has_text(const std::string& text, std::string_view part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "\"" << part << "\" is not in: " << text;
 }
 
 }  // namespace moetune
