@@ -1,5 +1,7 @@
 #include "kernels/buffer.h"
 
+#include <sys/mman.h>
+
 #include <cassert>
 #include <cstring>
 #include <new>
@@ -7,7 +9,21 @@
 
 namespace moetune {
 namespace {
-constexpr std::align_val_t kAlignment{256};
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::byte* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+  return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+}
+
+// Weights are read all over: with 4 KiB pages most reads would first wait for the address to be looked up.
+std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+  const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
+  std::shared_ptr<std::byte> memory(allocate_aligned(bytes, alignment),
+                                    [alignment](std::byte* data) { ::operator delete(data, std::align_val_t{alignment}); });
+  if (alignment == kHugePage) madvise(memory.get(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // only a wish
+  return memory;
+}
 
 std::int64_t bytes_of(NumberType type, std::initializer_list<std::int64_t> shape) {
   std::int64_t bytes = element_bytes(type);
@@ -22,11 +38,7 @@ std::int64_t bytes_of(NumberType type, std::initializer_list<std::int64_t> shape
 Buffer::Buffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
   assert(bytes >= 0);
   std::visit(
-      [&](Cpu&) {
-        const std::size_t allocated = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
-        data_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(allocated, kAlignment)),
-                                           [](std::byte* data) { ::operator delete(data, kAlignment); });
-      },
+      [&](Cpu&) { data_ = allocate(static_cast<std::size_t>(bytes > 0 ? bytes : 1)); },
       device);
 }
 

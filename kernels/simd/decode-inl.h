@@ -1,5 +1,6 @@
-// Stored numbers -> vectors of floats, for each instruction set. Start at DecodeF32; the others have the same two members.
-// Included by the .cpp files of kernels/simd/ once per instruction set, so it has Highway's toggled include guard.
+// Stored numbers -> vectors of floats, for each instruction set. Start at DecodeF32; the others have the same
+// two members. Included by the .cpp files of kernels/simd/ once per instruction set, so it has Highway's
+// toggled include guard.
 #if defined(MOETUNE_KERNELS_SIMD_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef MOETUNE_KERNELS_SIMD_DECODE_INL_H_
 #undef MOETUNE_KERNELS_SIMD_DECODE_INL_H_
@@ -64,7 +65,8 @@ struct DecodeInt8 {
 template <class Decode>
 HWY_INLINE Vector load_some(const std::byte* from, std::int64_t count) {
   alignas(64) std::byte padded[kLanes * Decode::kBytes] = {};
-  // The bound says what count promises: without it GCC warns of a huge copy where kLanes is 1 and nothing can be left.
+  // The bound says what count promises: without it GCC warns of a huge copy where kLanes is 1 and nothing can
+  // be left.
   std::memcpy(padded, from, std::min(static_cast<std::size_t>(count * Decode::kBytes), sizeof(padded)));
   return Decode::load(padded);
 }
@@ -82,11 +84,22 @@ HWY_INLINE float f16_scale(const std::byte* from) {
   return hn::GetLane(hn::PromoteTo(single, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from))));
 }
 
-// Blocks of int4 that share a scale: (nibble - 8) * scale. Four bits times the 11 of an f16 are exact in f32, so all ways
-// of computing that product give the same number.
+// kCount scales that lie side by side. By way of memory, because a broadcast load costs less than moving
+// between lanes.
+template <std::int64_t kCount>
+HWY_INLINE void load_f16_scales(const std::byte* from, float (&scales)[kCount]) {
+  const hn::CappedTag<float, kCount> floats;
+  const hn::Rebind<hwy::float16_t, decltype(floats)> halves;
+  for (std::int64_t i = 0; i < kCount; i += hn::MaxLanes(floats))
+    hn::StoreU(hn::PromoteTo(floats, hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from) + i)),
+               floats, scales + i);
+}
+
+// Blocks of int4 that share a scale: (nibble - 8) * scale. Four bits times the 11 of an f16 are exact in f32,
+// so all ways of computing that product give the same number.
 class DecodeInt4 {
  public:
-  explicit HWY_INLINE DecodeInt4(const std::byte* scale) { set_scale(f16_scale(scale)); }
+  explicit HWY_INLINE DecodeInt4(float scale) { set_scale(scale); }
 
   // The 32 elements of a block in their order.
   HWY_INLINE void load(const std::byte* block, Vector (&elements)[kVectorsPerBlock]) const {
@@ -95,7 +108,8 @@ class DecodeInt4 {
     constexpr std::int64_t kHalf = kVectorsPerBlock / 2;
 #pragma GCC unroll 16
     for (std::int64_t i = 0; i < kHalf; ++i) {
-      const auto both = hn::PromoteTo(ints, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(block) + i * kLanes));
+      const auto both =
+          hn::PromoteTo(ints, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(block) + i * kLanes));
       elements[i] = scaled(both);
       elements[i + kHalf] = scaled(hn::ShiftRight<4>(both));
     }

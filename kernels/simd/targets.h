@@ -1,5 +1,6 @@
-// Which instruction sets the SIMD files are compiled for: a plain baseline, AVX2 and AVX-512 (or NEON). Each costs compile
-// time and bytes in the program, and those between them would serve few machines. Included before any header of Highway.
+// Which instruction sets the SIMD files are compiled for: a plain baseline, AVX2 and AVX-512 (or NEON). Each
+// costs compile time and bytes in the program, and those between them would serve few machines. Included
+// before any header of Highway.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \

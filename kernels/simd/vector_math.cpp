@@ -8,8 +8,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/vector_math.cpp"
 #include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+
+// Only after foreach_target.h, which compiles this file once per instruction set.
 #include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
 #include "kernels/simd/decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,7 +68,8 @@ void rms_norm_row(const float* x, const float* weight, float* y, std::int64_t wi
   const Vector inverses = hn::Set(floats, inverse);
   std::int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes)
-    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(floats, x + i), inverses), hn::LoadU(floats, weight + i)), floats, y + i);
+    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(floats, x + i), inverses), hn::LoadU(floats, weight + i)), floats,
+               y + i);
   for (; i < width; ++i) y[i] = x[i] * inverse * weight[i];
 }
 
@@ -74,7 +77,8 @@ float exponentials(float* scores, std::int64_t count, float scale) {
   const Floats floats;
   const std::int64_t whole = count / kLanes * kLanes;
   Vector largest_seen = hn::Set(floats, -std::numeric_limits<float>::infinity());
-  for (std::int64_t i = 0; i < whole; i += kLanes) largest_seen = hn::Max(largest_seen, hn::LoadU(floats, scores + i));
+  for (std::int64_t i = 0; i < whole; i += kLanes)
+    largest_seen = hn::Max(largest_seen, hn::LoadU(floats, scores + i));
   float largest = hn::GetLane(hn::MaxOfLanes(floats, largest_seen));
   for (std::int64_t i = whole; i < count; ++i) largest = std::max(largest, scores[i]);
 
@@ -92,7 +96,8 @@ float exponentials(float* scores, std::int64_t count, float scale) {
   }
   float sum = hn::GetLane(hn::SumOfLanes(floats, sums));
   if (whole < count) {
-    store_some(exponential(load_some<DecodeF32>(bytes(scores + whole), count - whole)), scores + whole, count - whole);
+    store_some(exponential(load_some<DecodeF32>(bytes(scores + whole), count - whole)), scores + whole,
+               count - whole);
     for (std::int64_t i = whole; i < count; ++i) sum += scores[i];
   }
   return sum;

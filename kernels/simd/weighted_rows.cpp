@@ -1,5 +1,5 @@
-// Start at add_weighted_rows() at the end; add_tile() is the loop in which the time is spent: a few columns of a few
-// heads stay in registers while it walks down the rows.
+// Start at add_weighted_rows() at the end; add_tile() is the loop in which the time is spent: a few columns
+// of a few heads stay in registers while it walks down the rows.
 #include "kernels/simd/weighted_rows.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/weighted_rows.cpp"
 #include "hwy/foreach_target.h"
+
+// Only after foreach_target.h, which compiles this file once per instruction set.
 #include "hwy/highway.h"
 #include "kernels/simd/decode-inl.h"
 
@@ -31,12 +33,14 @@ void add_tile(const WeightedRows& work, std::int64_t row_begin, std::int64_t row
 #pragma GCC unroll 16
   for (std::int64_t h = 0; h < kHeads; ++h)
 #pragma GCC unroll 16
-    for (std::int64_t c = 0; c < kColumns; ++c) sums[h][c] = hn::LoadU(floats, work.y[head + h] + column + c * kLanes);
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      sums[h][c] = hn::LoadU(floats, work.y[head + h] + column + c * kLanes);
   for (std::int64_t row = row_begin; row < row_end; ++row) {
     const std::byte* values = work.rows.row_values(row) + column * Decode::kBytes;
     Vector decoded[kColumns];
 #pragma GCC unroll 16
-    for (std::int64_t c = 0; c < kColumns; ++c) decoded[c] = Decode::load(values + c * kLanes * Decode::kBytes);
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      decoded[c] = Decode::load(values + c * kLanes * Decode::kBytes);
 #pragma GCC unroll 16
     for (std::int64_t h = 0; h < kHeads; ++h) {
       const Vector weight = hn::Set(floats, work.weights[head + h][row]);
@@ -47,7 +51,8 @@ void add_tile(const WeightedRows& work, std::int64_t row_begin, std::int64_t row
 #pragma GCC unroll 16
   for (std::int64_t h = 0; h < kHeads; ++h)
 #pragma GCC unroll 16
-    for (std::int64_t c = 0; c < kColumns; ++c) hn::StoreU(sums[h][c], floats, work.y[head + h] + column + c * kLanes);
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      hn::StoreU(sums[h][c], floats, work.y[head + h] + column + c * kLanes);
 }
 
 // The last columns, fewer than a vector.
@@ -84,7 +89,8 @@ void add_rows(const WeightedRows& work) {
   for (std::int64_t begin = work.row_begin; begin < work.row_end; begin += kBlockRows) {
     const std::int64_t end = std::min(begin + kBlockRows, work.row_end);
     std::int64_t head = 0;
-    for (; head + kTileHeads <= work.heads; head += kTileHeads) add_heads<Decode, kTileHeads>(work, begin, end, head);
+    for (; head + kTileHeads <= work.heads; head += kTileHeads)
+      add_heads<Decode, kTileHeads>(work, begin, end, head);
     if (work.heads - head == 1) add_heads<Decode, 1>(work, begin, end, head);
     if (work.heads - head == 2) add_heads<Decode, 2>(work, begin, end, head);
     if (work.heads - head == 3) add_heads<Decode, 3>(work, begin, end, head);
@@ -93,10 +99,15 @@ void add_rows(const WeightedRows& work) {
 
 void add_weighted_rows(const WeightedRows& work) {
   switch (work.rows.layout.type) {
-    case NumberType::f32: return add_rows<DecodeF32>(work);
-    case NumberType::f16: return add_rows<DecodeF16>(work);
-    case NumberType::bf16: return add_rows<DecodeBf16>(work);
-    default: throw std::invalid_argument("no weighted sums of rows stored as " + std::string(name_of(work.rows.layout.type)));
+    case NumberType::f32:
+      return add_rows<DecodeF32>(work);
+    case NumberType::f16:
+      return add_rows<DecodeF16>(work);
+    case NumberType::bf16:
+      return add_rows<DecodeBf16>(work);
+    default:
+      throw std::invalid_argument("no weighted sums of rows stored as " +
+                                  std::string(name_of(work.rows.layout.type)));
   }
 }
 

@@ -7,8 +7,9 @@
 
 namespace moetune {
 
-// y[head] += sum over rows of weights[head][row] * rows[row], for row_begin <= row < row_end. Every element adds its rows
-// one after the other, so neither the number of heads nor a cut of the rows into several calls changes a bit.
+// y[head] += sum over rows of weights[head][row] * rows[row], for row_begin <= row < row_end. Every element
+// adds its rows one after the other, so neither the number of heads nor a cut of the rows into several calls
+// changes a bit.
 struct WeightedRows {
   WeightMatrix rows{};  // f32, f16 or bf16; only type, in and row_bytes of its layout count
   std::int64_t row_begin = 0;

@@ -2,7 +2,8 @@
 //
 //   decode_bench [checkpoint] [knob=value ...]
 //
-// Prints medians over several runs; experts and KV cache are warm. Needs no calibration text: the ids are seeded.
+// Prints medians over several runs; experts and KV cache are warm. Needs no calibration text: the ids are
+// seeded.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -29,7 +30,10 @@ double median(std::vector<double> values) {
 
 void bench(const std::string& directory, const EngineOptions& options) {
   Engine engine(open_checkpoint(directory), options,
-                {.sequences = 1, .context_tokens = kPromptTokens + kNewTokens, .step_tokens = kPromptTokens, .logit_rows = 1});
+                {.sequences = 1,
+                 .context_tokens = kPromptTokens + kNewTokens,
+                 .step_tokens = kPromptTokens,
+                 .logit_rows = 1});
   std::mt19937 random(1);
   std::uniform_int_distribution<std::int32_t> any_id(0, engine.spec().vocabulary - 1);
   std::vector<std::int32_t> prompt(kPromptTokens);
@@ -38,14 +42,16 @@ void bench(const std::string& directory, const EngineOptions& options) {
   std::vector<double> prefills;
   for (int run = 0; run < kRuns; ++run) {
     const std::vector<std::vector<std::int32_t>> prompts{prompt};
-    const Generated generated = generate(engine, prompts, kNewTokens, {.temperature = 1.0F, .seed = static_cast<std::uint64_t>(run)});
+    const Generated generated =
+        generate(engine, prompts, kNewTokens, {.temperature = 1.0F, .seed = static_cast<std::uint64_t>(run)});
     if (run == 0) continue;  // warms up
     steps.insert(steps.end(), generated.step_seconds.begin(), generated.step_seconds.end());
     prefills.insert(prefills.end(), generated.prefill_seconds.begin(), generated.prefill_seconds.end());
   }
   const RunStats stats = engine.stats();
-  std::printf("decode %.3f ms per token, prefill of %d tokens %.2f ms, device %.1f MiB, cache hits %.1f %%\n", 1e3 * median(steps),
-              kPromptTokens, 1e3 * median(prefills), static_cast<double>(stats.device_bytes) / (1 << 20), 100.0 * stats.cache_hit());
+  std::printf("decode %.3f ms per token, prefill of %d tokens %.2f ms, device %.1f MiB, cache hits %.1f %%\n",
+              1e3 * median(steps), kPromptTokens, 1e3 * median(prefills),
+              static_cast<double>(stats.device_bytes) / (1 << 20), 100.0 * stats.cache_hit());
 }
 
 }  // namespace
@@ -57,7 +63,8 @@ int main(int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
       const std::string setting = argv[i];
       const std::size_t equals = std::min(setting.find('='), setting.size());
-      moetune::set_knob(options, setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
+      moetune::set_knob(options, setting.substr(0, equals),
+                        setting.substr(std::min(equals + 1, setting.size())));
     }
     moetune::bench(argc > 1 ? argv[1] : "engine/models/tiny-moe", options);
   } catch (const std::exception& error) {
