@@ -1,18 +1,19 @@
-// Start at the constructor: config, files, then every tensor the spec needs is looked at once, so that nothing can be
-// missing later, in the middle of a run.
+// Start at the constructor: config, files, then every tensor the spec needs is looked at once, so that
+// nothing can be missing later, in the middle of a run.
 #include "engine/checkpoint.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cassert>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/checkpoint_hash.h"
 #include "engine/config.h"
-#include "engine/content_hash.h"
 #include "engine/data_files.h"
 #include "engine/engine.h"
 #include "engine/facts/error.h"
@@ -25,27 +26,28 @@ namespace moetune {
 namespace {
 
 constexpr std::int64_t kLargestConfig = 16'000'000;
-constexpr std::int64_t kReadBytes = 1 << 20;
 
-// Above this much data, hashing reads the two ends and 62 places between them of every tensor instead of all of it: a worker that opens
-// hundreds of gigabytes must not read them all to learn which model it has. The hash says which of the two it was.
-constexpr std::int64_t kHashedWhole = std::int64_t{4} << 30;
-constexpr std::int64_t kSampleBytes = 4096;
-constexpr std::int64_t kSamples = 64;
-
-bool is_float(NumberType type) { return type == NumberType::f32 || type == NumberType::f16 || type == NumberType::bf16; }
+bool is_float(NumberType type) {
+  return type == NumberType::f32 || type == NumberType::f16 || type == NumberType::bf16;
+}
 
 Tensor view_of(const std::byte* data, NumberType type, const std::vector<std::int64_t>& shape) {
-  auto* const start = const_cast<std::byte*>(data);  // read-only by contract: the mapping is, and a write would fault
+  auto* const start =
+      const_cast<std::byte*>(data);  // read-only by contract: the mapping is, and a write would fault
   switch (shape.size()) {
-    case 1: return Tensor(start, type, {shape[0]});
-    case 2: return Tensor(start, type, {shape[0], shape[1]});
-    case 3: return Tensor(start, type, {shape[0], shape[1], shape[2]});
-    default: return Tensor(start, type, {shape[0], shape[1], shape[2], shape[3]});
+    case 1:
+      return Tensor(start, type, {shape[0]});
+    case 2:
+      return Tensor(start, type, {shape[0], shape[1]});
+    case 3:
+      return Tensor(start, type, {shape[0], shape[1], shape[2]});
+    default:
+      return Tensor(start, type, {shape[0], shape[1], shape[2], shape[3]});
   }
 }
 
-// transformers calls Mixtral's routed half mlp in memory; a state dict saved as it is has that name. One name from here on.
+// transformers calls Mixtral's routed half mlp in memory; a state dict saved as it is has that name. One name
+// from here on.
 void use_hub_names(const ModelSpec& spec, TensorFiles& files) {
   if (spec.architecture != "MixtralForCausalLM") return;
   constexpr std::string_view kInMemory = ".mlp.";
@@ -55,48 +57,11 @@ void use_hub_names(const ModelSpec& spec, TensorFiles& files) {
     const std::size_t at = hub_name.find(kInMemory);
     if (at != std::string::npos) hub_name.replace(at, kInMemory.size(), ".block_sparse_moe.");
     if (!renamed.emplace(hub_name, stored).second) {
-      throw InputError(stored.file->path() + ": " + hub_name, "is there a second time as " + name, "one of the two");
+      throw InputError(stored.file->path() + ": " + hub_name, "is there a second time as " + name,
+                       "one of the two");
     }
   }
   files.tensors = std::move(renamed);
-}
-
-// Calls use(bytes) for the bytes [begin, begin + bytes) of a file, in pieces of whole elements.
-template <class Use>
-void read_in_pieces(const MappedFile& file, std::int64_t begin, std::int64_t bytes, std::vector<std::byte>& buffer, const Use& use) {
-  buffer.resize(static_cast<std::size_t>(kReadBytes));
-  for (std::int64_t done = 0; done < bytes; done += kReadBytes) {
-    const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kReadBytes, bytes - done)));
-    file.read(begin + done, piece);
-    use(piece, done);
-  }
-}
-
-std::string hash_of(const std::string& config_text, const TensorFiles& files) {
-  std::int64_t total_bytes = 0;
-  for (const auto& [name, stored] : files.tensors) total_bytes += stored.entry.bytes;
-  const bool whole = total_bytes <= kHashedWhole;
-  ContentHash hash;
-  hash.add_text(whole ? "whole" : "sampled");
-  hash.add_text(config_text);
-  std::vector<std::byte> buffer;
-  for (const auto& [name, stored] : files.tensors) {
-    hash.add_text(name);
-    hash.add_text(name_of(stored.entry.type));
-    hash.add_number(stored.entry.shape.size());
-    for (const std::int64_t dim : stored.entry.shape) hash.add_number(static_cast<std::uint64_t>(dim));
-    const auto add = [&](std::span<const std::byte> piece, std::int64_t) { hash.add(piece); };
-    const std::int64_t bytes = stored.entry.bytes;
-    if (whole || bytes <= kSamples * kSampleBytes) {
-      read_in_pieces(*stored.file, stored.entry.begin, bytes, buffer, add);
-      continue;
-    }
-    for (std::int64_t sample = 0; sample < kSamples; ++sample) {
-      const std::int64_t at = (bytes - kSampleBytes) / (kSamples - 1) * sample;
-      read_in_pieces(*stored.file, stored.entry.begin + at, kSampleBytes, buffer, add);
-    }
-  }
-  return hash.hex();
 }
 
 }  // namespace
@@ -120,7 +85,8 @@ struct Checkpoint::Impl {
     const auto found = files.tensors.find(name);
     if (found != files.tensors.end()) return found->second;
     const auto unreadable = files.unreadable.find(name);
-    if (unreadable != files.unreadable.end()) throw InputError(where(name), unreadable->second, "F32, F16, BF16");
+    if (unreadable != files.unreadable.end())
+      throw InputError(where(name), unreadable->second, "F32, F16, BF16");
     throw InputError(where(name), "missing", "a tensor of this name, which " + spec.architecture + " needs");
   }
 
@@ -130,7 +96,8 @@ struct Checkpoint::Impl {
       throw InputError(where(name), fmt::format("shape [{}]", fmt::join(tensor.entry.shape, ", ")),
                        fmt::format("[{}], from config.json", fmt::join(shape, ", ")));
     }
-    if (!is_float(tensor.entry.type)) throw InputError(where(name), fmt::format("type {}", name_of(tensor.entry.type)), "f32, f16, bf16");
+    if (!is_float(tensor.entry.type))
+      throw InputError(where(name), fmt::format("type {}", name_of(tensor.entry.type)), "f32, f16, bf16");
     return tensor;
   }
 
@@ -162,10 +129,20 @@ struct Checkpoint::Impl {
     for (const NamedTensor* tensor : {&model.embedding, &model.final_norm, &model.head}) visit(*tensor);
     for (int layer = 0; layer < spec.layers; ++layer) {
       const LayerTensors l = layer_tensors(spec, layer);
-      for (const NamedTensor* tensor :
-           {&l.input_norm, &l.post_attention_norm, &l.q, &l.k, &l.v, &l.q_bias, &l.k_bias, &l.v_bias, &l.q_norm, &l.k_norm, &l.q_a,
-            &l.q_a_bias, &l.q_a_norm, &l.q_b, &l.kv_a, &l.kv_a_bias, &l.kv_a_norm, &l.kv_b, &l.o, &l.o_bias, &l.dense_gate, &l.dense_up,
-            &l.dense_down, &l.router, &l.router_bias, &l.shared_gate, &l.shared_up, &l.shared_down}) {
+      for (const NamedTensor* tensor : {&l.input_norm,  &l.post_attention_norm,
+                                        &l.q,           &l.k,
+                                        &l.v,           &l.q_bias,
+                                        &l.k_bias,      &l.v_bias,
+                                        &l.q_norm,      &l.k_norm,
+                                        &l.q_a,         &l.q_a_bias,
+                                        &l.q_a_norm,    &l.q_b,
+                                        &l.kv_a,        &l.kv_a_bias,
+                                        &l.kv_a_norm,   &l.kv_b,
+                                        &l.o,           &l.o_bias,
+                                        &l.dense_gate,  &l.dense_up,
+                                        &l.dense_down,  &l.router,
+                                        &l.router_bias, &l.shared_gate,
+                                        &l.shared_up,   &l.shared_down}) {
         if (tensor->exists()) visit(*tensor);
       }
       if (spec.moe_layers[static_cast<std::size_t>(layer)]) for_each_expert_tensor(layer, visit);
@@ -193,7 +170,8 @@ struct Checkpoint::Impl {
     }
   }
 
-  // What the experts are stored as is what "as the checkpoint ships" means; the config's dtype may say something else.
+  // What the experts are stored as is what "as the checkpoint ships" means; the config's dtype may say
+  // something else.
   void take_type_from_experts() {
     std::optional<NumberType> type;
     for (int layer = 0; layer < spec.layers; ++layer) {
@@ -201,7 +179,8 @@ struct Checkpoint::Impl {
       for_each_expert_tensor(layer, [&](const NamedTensor& tensor) {
         const NumberType stored_type = stored(tensor.name).entry.type;
         if (type.value_or(stored_type) != stored_type) {
-          throw InputError(where(tensor.name), fmt::format("type {}, other experts are {}", name_of(stored_type), name_of(*type)),
+          throw InputError(where(tensor.name),
+                           fmt::format("type {}, other experts are {}", name_of(stored_type), name_of(*type)),
                            "one type for all routed experts");
         }
         type = stored_type;
@@ -214,7 +193,9 @@ struct Checkpoint::Impl {
 Checkpoint::Checkpoint(const std::string& directory) : impl_(std::make_unique<Impl>()) {
   namespace fs = std::filesystem;
   impl_->directory = directory;
-  if (!fs::is_directory(directory)) throw InputError(directory, "no such directory", "a checkpoint directory with config.json");
+  std::error_code unreadable;  // counts as not there
+  if (!fs::is_directory(directory, unreadable))
+    throw InputError(directory, "no such directory", "a checkpoint directory with config.json");
   const std::string config_path = directory + "/config.json";
   const std::string config_text = read_text_file(config_path, kLargestConfig);
   impl_->spec = parse_model_config(config_text, config_path);
@@ -224,19 +205,22 @@ Checkpoint::Checkpoint(const std::string& directory) : impl_(std::make_unique<Im
   impl_->find_fused_layers();
   impl_->for_each_needed([&](const NamedTensor& tensor) { impl_->checked(tensor.name, tensor.shape); });
   impl_->take_type_from_experts();
-  impl_->spec.content_hash = hash_of(config_text, impl_->files);
+  impl_->spec.content_hash = checkpoint_hash(config_text, impl_->files);
 }
 
 Checkpoint::~Checkpoint() = default;
 
 const std::string& Checkpoint::directory() const { return impl_->directory; }
 const ModelSpec& Checkpoint::spec() const { return impl_->spec; }
-bool Checkpoint::has(const std::string& tensor_name) const { return impl_->files.tensors.contains(tensor_name); }
+bool Checkpoint::has(const std::string& tensor_name) const {
+  return impl_->files.tensors.contains(tensor_name);
+}
 
 Tensor Checkpoint::tensor(const std::string& tensor_name) const {
   const StoredTensor& stored = impl_->stored(tensor_name);
   const std::size_t rank = stored.entry.shape.size();
-  if (rank < 1 || rank > 4) throw InputError(impl_->where(tensor_name), fmt::format("{} dimensions", rank), "1 to 4");
+  if (rank < 1 || rank > 4)
+    throw InputError(impl_->where(tensor_name), fmt::format("{} dimensions", rank), "1 to 4");
   return view_of(impl_->data(tensor_name, stored), stored.entry.type, stored.entry.shape);
 }
 
@@ -252,6 +236,7 @@ Checkpoint::Extent Checkpoint::extent(const std::string& tensor_name) const {
 
 Checkpoint::Expert Checkpoint::expert(int layer, int expert) const {
   const ModelSpec& spec = impl_->spec;
+  assert(spec.moe_layers.at(static_cast<std::size_t>(layer)) && expert >= 0 && expert < spec.experts);
   const std::int64_t inner = spec.expert_inner;
   const std::int64_t hidden = spec.hidden;
   if (impl_->fused.at(static_cast<std::size_t>(layer))) {
@@ -267,15 +252,17 @@ Checkpoint::Expert Checkpoint::expert(int layer, int expert) const {
 }
 
 void Checkpoint::check_finite() const {
-  std::vector<std::byte> buffer;
   impl_->for_each_needed([&](const NamedTensor& tensor) {
-    const StoredTensor& stored = impl_->stored(tensor.name);
-    read_in_pieces(*stored.file, stored.entry.begin, stored.entry.bytes, buffer, [&](std::span<const std::byte> piece, std::int64_t done) {
-      const std::int64_t bad = first_not_finite(piece, stored.entry.type);
-      if (bad < 0) return;
-      const std::int64_t element = done / element_bytes(stored.entry.type) + bad;
-      throw InputError(impl_->where(tensor.name), fmt::format("element {} is NaN or infinite", element), "finite weights");
-    });
+    const SafetensorsEntry& entry = impl_->stored(tensor.name).entry;
+    impl_->stored(tensor.name)
+        .file->read_in_pieces(
+            entry.begin, entry.bytes, [&](std::span<const std::byte> piece, std::int64_t done) {
+              const std::int64_t bad = first_not_finite(piece, entry.type);
+              if (bad < 0) return;
+              const std::int64_t element = done / element_bytes(entry.type) + bad;
+              throw InputError(impl_->where(tensor.name),
+                               fmt::format("element {} is NaN or infinite", element), "finite weights");
+            });
   });
 }
 

@@ -1,6 +1,6 @@
-// A Hugging Face checkpoint on disk: config.json, one or several safetensors files. Opened once and shared; tensors are
-// memory-mapped views, nothing is read before it is asked for. Start at open_checkpoint() in engine.h.
-// Names of the tensors: engine/tensor_names.h.
+// A Hugging Face checkpoint on disk: config.json, one or several safetensors files. Opened once and shared;
+// tensors are memory-mapped views, nothing is read before it is asked for. Start at open_checkpoint() in
+// engine.h. Names of the tensors: engine/tensor_names.h.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ namespace moetune {
 
 class Checkpoint {
  public:
-  // Reads headers and config, checks that every tensor the spec needs is there with the right shape and a type we read
-  // (f32, f16, bf16). Throws InputError naming file, tensor or field, what is there and what is accepted.
+  // Reads headers and config, checks that every tensor the spec needs is there with the right shape and a
+  // type we read (f32, f16, bf16). Throws InputError naming file, tensor or field, what is there and what is
+  // accepted.
   explicit Checkpoint(const std::string& directory);
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
@@ -29,7 +30,8 @@ class Checkpoint {
   const ModelSpec& spec() const;
 
   bool has(const std::string& tensor_name) const;
-  // View into the mapped file (read-only by contract), with the shape and type on disk. Throws InputError when missing.
+  // View into the mapped file (read-only by contract), with the shape and type on disk. Throws InputError
+  // when missing.
   Tensor tensor(const std::string& tensor_name) const;
   // The same with its shape checked.
   Tensor tensor(const std::string& tensor_name, std::initializer_list<std::int64_t> shape) const;
@@ -42,9 +44,9 @@ class Checkpoint {
   };
   Extent extent(const std::string& tensor_name) const;
 
-  // One routed expert of a layer that routes, however the file stores it (a tensor per matrix, or all experts of the layer
-  // in two tensors). The bytes of each matrix are contiguous in view and file alike. All routed experts of a checkpoint
-  // have one type, spec().checkpoint_type.
+  // One routed expert of a layer that routes, however the file stores it (a tensor per matrix, or all experts
+  // of the layer in two tensors). The bytes of each matrix are contiguous in view and file alike. All routed
+  // experts of a checkpoint have one type, spec().checkpoint_type.
   struct Matrix {
     Tensor view;
     Extent extent;
@@ -56,8 +58,8 @@ class Checkpoint {
   };
   Expert expert(int layer, int expert) const;
 
-  // Throws InputError naming tensor and element if a weight is NaN or infinite. Called once when a checkpoint is opened by
-  // the commands; costs one read of the file.
+  // Throws InputError naming tensor and element if a weight is NaN or infinite. Called once when a checkpoint
+  // is opened by the commands; costs one read of the file.
   void check_finite() const;
 
  private:

@@ -1,6 +1,7 @@
 // Start at parse_model_config() at the end: one reader per architecture over the fields they share.
-// A field that decides a shape or a number must be there; a default is taken only where transformers has one that every
-// published checkpoint of the layout agrees with. Fields that change nothing here (dropout, token ids, cache) are not read.
+// A field that decides a shape or a number must be there; a default is taken only where transformers has one
+// that every published checkpoint of the layout agrees with. Fields that change nothing here (dropout, token
+// ids, cache) are not read.
 #include "engine/config.h"
 
 #include <cstdint>
@@ -27,7 +28,8 @@ constexpr int kLargestVocabulary = 1 << 24;
 constexpr int kLongestContext = 1 << 28;
 
 void check_rotary_dim(const ConfigFields& config, const std::string& field, int dim) {
-  if (dim % 2 != 0) config.refuse(field, fmt::format("{} is odd", dim), "an even number: rotary embeddings rotate pairs");
+  if (dim % 2 != 0)
+    config.refuse(field, fmt::format("{} is odd", dim), "an even number: rotary embeddings rotate pairs");
 }
 
 void read_number_type(const ConfigFields& config, ModelSpec& spec) {
@@ -65,7 +67,8 @@ void read_grouped_query_attention(const ConfigFields& config, double default_the
   spec.attention = AttentionKind::gqa;
   spec.kv_heads = config.integer_or("num_key_value_heads", spec.heads, 1, kMostHeads);
   if (spec.heads % spec.kv_heads != 0) {
-    config.refuse("num_key_value_heads", fmt::format("{} does not divide num_attention_heads {}", spec.kv_heads, spec.heads),
+    config.refuse("num_key_value_heads",
+                  fmt::format("{} does not divide num_attention_heads {}", spec.kv_heads, spec.heads),
                   "a divisor of num_attention_heads");
   }
   if (config.has("head_dim")) {
@@ -73,7 +76,9 @@ void read_grouped_query_attention(const ConfigFields& config, double default_the
   } else if (spec.hidden % spec.heads == 0) {
     spec.head_dim = spec.hidden / spec.heads;
   } else {
-    config.refuse("head_dim", fmt::format("missing, and num_attention_heads {} does not divide hidden_size {}", spec.heads, spec.hidden),
+    config.refuse("head_dim",
+                  fmt::format("missing, and num_attention_heads {} does not divide hidden_size {}",
+                              spec.heads, spec.hidden),
                   "head_dim");
   }
   check_rotary_dim(config, "head_dim", spec.head_dim);
@@ -83,7 +88,8 @@ void read_grouped_query_attention(const ConfigFields& config, double default_the
 void read_latent_attention(const ConfigFields& config, ModelSpec& spec) {
   spec.attention = AttentionKind::mla;
   // null means that queries are projected directly; a missing field could mean either.
-  if (!config.mentions("q_lora_rank")) config.refuse("q_lora_rank", "missing", "an integer, or null for uncompressed queries");
+  if (!config.mentions("q_lora_rank"))
+    config.refuse("q_lora_rank", "missing", "an integer, or null for uncompressed queries");
   spec.q_lora_rank = config.has("q_lora_rank") ? config.integer("q_lora_rank", 1, kLargestWidth) : 0;
   spec.kv_lora_rank = config.integer("kv_lora_rank", 1, kLargestWidth);
   spec.qk_nope_dim = config.integer("qk_nope_head_dim", 1, kLargestWidth);
@@ -91,7 +97,8 @@ void read_latent_attention(const ConfigFields& config, ModelSpec& spec) {
   spec.v_head_dim = config.integer("v_head_dim", 1, kLargestWidth);
   spec.attention_bias = config.flag_or("attention_bias", false);
   config.accept_only("num_key_value_heads", spec.heads, "latent attention has as many key as query heads");
-  config.accept_only("qk_head_dim", spec.qk_nope_dim + spec.qk_rope_dim, "the sum of qk_nope_head_dim and qk_rope_head_dim");
+  config.accept_only("qk_head_dim", spec.qk_nope_dim + spec.qk_rope_dim,
+                     "the sum of qk_nope_head_dim and qk_rope_head_dim");
   check_rotary_dim(config, "qk_rope_head_dim", spec.qk_rope_dim);
   spec.rope = read_rope(config, spec.qk_rope_dim, 10000.0, spec.max_context);
   spec.rope.interleaved = config.flag_or("rope_interleave", true);
@@ -101,7 +108,8 @@ void read_experts(const ConfigFields& config, const std::string& experts_field, 
   spec.experts = config.integer(experts_field, fewest, kMostExperts);
   spec.experts_per_token = config.integer("num_experts_per_tok", 1, kMostExperts);
   if (spec.experts_per_token > spec.experts) {
-    config.refuse("num_experts_per_tok", fmt::format("{}, but {} is {}", spec.experts_per_token, experts_field, spec.experts),
+    config.refuse("num_experts_per_tok",
+                  fmt::format("{}, but {} is {}", spec.experts_per_token, experts_field, spec.experts),
                   fmt::format("1 to {}", spec.experts));
   }
 }
@@ -110,7 +118,8 @@ void read_expert_groups(const ConfigFields& config, ModelSpec& spec) {
   spec.expert_groups = config.integer("n_group", 1, kMostExperts);
   spec.kept_groups = config.integer("topk_group", 1, kMostExperts);
   if (spec.experts % spec.expert_groups != 0) {
-    config.refuse("n_group", fmt::format("{} does not divide n_routed_experts {}", spec.expert_groups, spec.experts),
+    config.refuse("n_group",
+                  fmt::format("{} does not divide n_routed_experts {}", spec.expert_groups, spec.experts),
                   "a divisor of n_routed_experts");
   }
   const int experts_per_group = spec.experts / spec.expert_groups;
@@ -124,8 +133,8 @@ void read_expert_groups(const ConfigFields& config, ModelSpec& spec) {
   }
   if (spec.experts_per_token > spec.kept_groups * experts_per_group) {
     config.refuse("num_experts_per_tok",
-                  fmt::format("{}, but topk_group {} groups hold {} experts", spec.experts_per_token, spec.kept_groups,
-                              spec.kept_groups * experts_per_group),
+                  fmt::format("{}, but topk_group {} groups hold {} experts", spec.experts_per_token,
+                              spec.kept_groups, spec.kept_groups * experts_per_group),
                   fmt::format("1 to {}", spec.kept_groups * experts_per_group));
   }
 }
@@ -133,14 +142,16 @@ void read_expert_groups(const ConfigFields& config, ModelSpec& spec) {
 // Every layer dense would leave nothing to tune, and nearly always means a config that was edited wrongly.
 void check_some_layer_routes(const ConfigFields& config, const std::string& field, const ModelSpec& spec) {
   if (spec.moe_layer_count() == 0) {
-    config.refuse(field, fmt::format("{} leaves no layer of {} with experts", config.has(field) ? shown(config.at(field)) : "its default",
-                                     spec.layers),
+    config.refuse(field,
+                  fmt::format("{} leaves no layer of {} with experts",
+                              config.has(field) ? shown(config.at(field)) : "its default", spec.layers),
                   "at least one MoE layer");
   }
 }
 
 void read_dense_inner(const ConfigFields& config, ModelSpec& spec) {
-  if (spec.moe_layer_count() < spec.layers) spec.dense_inner = config.integer("intermediate_size", 1, kLargestWidth);
+  if (spec.moe_layer_count() < spec.layers)
+    spec.dense_inner = config.integer("intermediate_size", 1, kLargestWidth);
 }
 
 void read_deepseek_v3(const ConfigFields& config, ModelSpec& spec) {
@@ -155,7 +166,8 @@ void read_deepseek_v3(const ConfigFields& config, ModelSpec& spec) {
   config.accept_only("moe_layer_freq", 1, "");
   spec.normalize_top_k = config.flag_or("norm_topk_prob", true);
   spec.routed_scaling_factor = config.number("routed_scaling_factor", 0.0, 1e6);
-  // Layers after num_hidden_layers (num_nextn_predict_layers, multi-token prediction) are not part of decoding.
+  // Layers after num_hidden_layers (num_nextn_predict_layers, multi-token prediction) are not part of
+  // decoding.
   const int dense_layers = config.integer("first_k_dense_replace", 0, kMostLayers);
   for (int layer = 0; layer < spec.layers; ++layer) spec.moe_layers.push_back(layer >= dense_layers);
   check_some_layer_routes(config, "first_k_dense_replace", spec);
@@ -190,13 +202,15 @@ void read_qwen3_moe(const ConfigFields& config, ModelSpec& spec) {
     const std::string accepted = fmt::format("an array of layers, 0 to {}", spec.layers - 1);
     if (!list.is_array()) config.refuse("mlp_only_layers", shown(list), accepted);
     for (const auto& layer : list) {
-      if (!layer.is_number_unsigned() || layer.get<std::uint64_t>() >= static_cast<std::uint64_t>(spec.layers)) {
+      if (!layer.is_number_unsigned() ||
+          layer.get<std::uint64_t>() >= static_cast<std::uint64_t>(spec.layers)) {
         config.refuse("mlp_only_layers", shown(layer), accepted);
       }
       spec.moe_layers[layer.get<std::size_t>()] = false;
     }
   }
-  check_some_layer_routes(config, config.has("mlp_only_layers") ? "mlp_only_layers" : "decoder_sparse_step", spec);
+  check_some_layer_routes(config, config.has("mlp_only_layers") ? "mlp_only_layers" : "decoder_sparse_step",
+                          spec);
   read_dense_inner(config, spec);
 }
 
@@ -216,8 +230,8 @@ ModelSpec parse_model_config(const std::string& text, const std::string& where) 
   const ConfigFields config(root, where);
   ModelSpec spec;
   spec.architecture = read_architecture(config);
-  const bool known = spec.architecture == "DeepseekV3ForCausalLM" || spec.architecture == "MixtralForCausalLM" ||
-                     spec.architecture == "Qwen3MoeForCausalLM";
+  const bool known = spec.architecture == "DeepseekV3ForCausalLM" ||
+                     spec.architecture == "MixtralForCausalLM" || spec.architecture == "Qwen3MoeForCausalLM";
   if (!known) config.refuse("architectures", shown(spec.architecture), kArchitectures);
   read_shared_fields(config, spec);
   if (spec.architecture == "DeepseekV3ForCausalLM") read_deepseek_v3(config, spec);

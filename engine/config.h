@@ -1,4 +1,5 @@
-// config.json of a checkpoint -> ModelSpec. Layouts: DeepseekV3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM.
+// config.json of a checkpoint -> ModelSpec. Layouts: DeepseekV3ForCausalLM, MixtralForCausalLM,
+// Qwen3MoeForCausalLM.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace moetune {
 
-// text: the file's contents; where: its path, for messages. Throws InputError naming the field, its value and what is
-// accepted, for anything missing, of the wrong type, out of range or contradictory.
+// text: the file's contents; where: its path, for messages. Throws InputError naming the field, its value and
+// what is accepted, for anything missing, of the wrong type, out of range or contradictory.
 ModelSpec parse_model_config(const std::string& text, const std::string& where);
 
 }  // namespace moetune

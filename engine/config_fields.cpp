@@ -10,7 +10,8 @@
 
 namespace moetune {
 
-ConfigFields::ConfigFields(const nlohmann::json& object, std::string where) : object_(object), where_(std::move(where)) {
+ConfigFields::ConfigFields(const nlohmann::json& object, std::string where)
+    : object_(object), where_(std::move(where)) {
   if (!object_.is_object()) throw InputError(where_, "is " + shown(object_), "a JSON object");
 }
 
@@ -21,7 +22,8 @@ bool ConfigFields::has(const std::string& name) const {
 
 const nlohmann::json& ConfigFields::at(const std::string& name) const { return object_.at(name); }
 
-void ConfigFields::refuse(const std::string& name, const std::string& found, const std::string& accepted) const {
+void ConfigFields::refuse(const std::string& name, const std::string& found,
+                          const std::string& accepted) const {
   throw InputError(where_ + ": " + name, found, accepted);
 }
 
@@ -29,7 +31,8 @@ int ConfigFields::integer(const std::string& name, int smallest, int largest) co
   const std::string accepted = fmt::format("an integer from {} to {}", smallest, largest);
   if (!has(name)) refuse(name, "missing", accepted);
   const nlohmann::json& value = at(name);
-  const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT32_MAX) &&
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT32_MAX) &&
                     value.get<std::int64_t>() >= smallest && value.get<std::int64_t>() <= largest;
   if (!fits) refuse(name, shown(value), accepted);
   return value.get<int>();
@@ -56,7 +59,8 @@ int ConfigFields::integer_or(const std::string& name, int absent, int smallest, 
   return has(name) ? integer(name, smallest, largest) : absent;
 }
 
-double ConfigFields::number_or(const std::string& name, double absent, double smallest, double largest) const {
+double ConfigFields::number_or(const std::string& name, double absent, double smallest,
+                               double largest) const {
   return has(name) ? number(name, smallest, largest) : absent;
 }
 
@@ -72,15 +76,18 @@ std::string ConfigFields::spelling(std::initializer_list<const char*> names) con
   for (const char* name : names) {
     if (!has(name)) continue;
     if (!chosen.empty() && at(chosen) != at(name)) {
-      refuse(name, fmt::format("{}, but {} is {}", shown(at(name)), chosen, shown(at(chosen))), "one of them, or equal values");
+      refuse(name, fmt::format("{}, but {} is {}", shown(at(name)), chosen, shown(at(chosen))),
+             "one of them, or equal values");
     }
     if (chosen.empty()) chosen = name;
   }
   return chosen.empty() ? *names.begin() : chosen;
 }
 
-void ConfigFields::accept_only(const std::string& name, const nlohmann::json& value, const std::string& why) const {
-  if (has(name) && at(name) != value) refuse(name, shown(at(name)), shown(value) + (why.empty() ? "" : "; " + why));
+void ConfigFields::accept_only(const std::string& name, const nlohmann::json& value,
+                               const std::string& why) const {
+  if (has(name) && at(name) != value)
+    refuse(name, shown(at(name)), shown(value) + (why.empty() ? "" : "; " + why));
 }
 
 }  // namespace moetune

@@ -1,5 +1,5 @@
-// Typed reading of one JSON object of a config.json: every refusal names file, field, value and what is accepted.
-// A field that is null counts as absent, as in transformers.
+// Typed reading of one JSON object of a config.json: every refusal names file, field, value and what is
+// accepted. A field that is null counts as absent, as in transformers.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ class ConfigFields {
   const std::string& where() const { return where_; }
   bool has(const std::string& name) const;
   bool mentions(const std::string& name) const { return object_.contains(name); }  // null counts
-  const nlohmann::json& at(const std::string& name) const;  // precondition: has(name)
+  const nlohmann::json& at(const std::string& name) const;                         // precondition: has(name)
 
   // Required: throws InputError when the field is absent.
   int integer(const std::string& name, int smallest, int largest) const;
@@ -33,7 +33,8 @@ class ConfigFields {
   std::string spelling(std::initializer_list<const char*> names) const;
 
   // Throws InputError for this field.
-  [[noreturn]] void refuse(const std::string& name, const std::string& found, const std::string& accepted) const;
+  [[noreturn]] void refuse(const std::string& name, const std::string& found,
+                           const std::string& accepted) const;
   // Throws unless the field is absent or equals the only value we can run.
   void accept_only(const std::string& name, const nlohmann::json& value, const std::string& why) const;
 

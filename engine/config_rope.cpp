@@ -16,17 +16,21 @@ constexpr double kLargestFactor = 1e6;
 
 YarnScaling read_yarn(const ConfigFields& fields, int max_context) {
   YarnScaling yarn;
-  yarn.original_context = fields.number_or("original_max_position_embeddings", max_context, 1.0, kLargestContext);
+  yarn.original_context =
+      fields.number_or("original_max_position_embeddings", max_context, 1.0, kLargestContext);
   // A null factor means the ratio of the two contexts, as in transformers.
-  yarn.factor = fields.has("factor") ? fields.number("factor", 1.0, kLargestFactor) : max_context / yarn.original_context;
+  yarn.factor = fields.has("factor") ? fields.number("factor", 1.0, kLargestFactor)
+                                     : max_context / yarn.original_context;
   yarn.beta_fast = fields.number_or("beta_fast", yarn.beta_fast, 1e-6, kLargestFactor);
   yarn.beta_slow = fields.number_or("beta_slow", yarn.beta_slow, 1e-6, kLargestFactor);
   if (yarn.beta_fast < yarn.beta_slow) {
-    fields.refuse("beta_fast", fmt::format("{}, below beta_slow {}", yarn.beta_fast, yarn.beta_slow), "beta_fast >= beta_slow");
+    fields.refuse("beta_fast", fmt::format("{}, below beta_slow {}", yarn.beta_fast, yarn.beta_slow),
+                  "beta_fast >= beta_slow");
   }
   yarn.mscale = fields.number_or("mscale", 0.0, 0.0, kLargestFactor);
   yarn.mscale_all_dim = fields.number_or("mscale_all_dim", 0.0, 0.0, kLargestFactor);
-  if (fields.has("attention_factor")) yarn.attention_factor = fields.number("attention_factor", 0.0, kLargestFactor);
+  if (fields.has("attention_factor"))
+    yarn.attention_factor = fields.number("attention_factor", 0.0, kLargestFactor);
   yarn.truncate = fields.flag_or("truncate", true);
   return yarn;
 }

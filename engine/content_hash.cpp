@@ -1,7 +1,7 @@
-// Eight lanes of 64 bits hide the multiplier's latency. A word is multiplied into its own lane, where a rotation brings the
-// high bits, which a product spreads nowhere, down to where the next product spreads them; and it is added, rotated
-// otherwise, to its neighbour's lane: with one lane alone, flipping bit 62 of a word and flipping bit 30 of the next word in
-// that lane would give the same hash.
+// Eight lanes of 64 bits hide the multiplier's latency. A word is multiplied into its own lane, where a
+// rotation brings the high bits, which a product spreads nowhere, down to where the next product spreads
+// them; and it is added, rotated otherwise, to its neighbour's lane: with one lane alone, flipping bit 62 of
+// a word and flipping bit 30 of the next word in that lane would give the same hash.
 #include "engine/content_hash.h"
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 namespace moetune {
 namespace {
 
-constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;       // 2^64 / golden ratio
-constexpr std::uint64_t kOtherOdd = 0xD1342543DE82EF95;  // multiplier of a full-period generator (Steele and Vigna 2021)
+constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+constexpr std::uint64_t kOtherOdd =
+    0xD1342543DE82EF95;  // multiplier of a full-period generator (Steele and Vigna 2021)
 
 std::uint64_t spread(std::uint64_t word) {
   word ^= word >> 32;
@@ -67,7 +68,8 @@ void ContentHash::add_text(std::string_view text) {
 
 std::string ContentHash::hex() const {
   ContentHash closed = *this;
-  std::fill(closed.pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes_), closed.pending_.end(), std::byte{0});
+  std::fill(closed.pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes_), closed.pending_.end(),
+            std::byte{0});
   closed.mix_stripe(closed.pending_.data());
   std::uint64_t high = total_bytes_;
   std::uint64_t low = ~total_bytes_;

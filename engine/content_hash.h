@@ -1,5 +1,5 @@
-// A 128-bit fingerprint of a byte stream, fast enough for weights (several GB/s on one core). It tells models apart and notices
-// accidental changes; it is no protection against somebody who forges one.
+// A 128-bit fingerprint of a byte stream, fast enough for weights (several GB/s on one core). It tells models
+// apart and notices accidental changes; it is no protection against somebody who forges one.
 #pragma once
 
 #include <array>

@@ -22,7 +22,9 @@ bool is_folder(const fs::path& path) {
 }
 
 // Models lie in models/ of an installation and in engine/models/ of the source tree.
-fs::path models_below(const fs::path& root) { return is_folder(root / "models") ? root / "models" : root / "engine" / "models"; }
+fs::path models_below(const fs::path& root) {
+  return is_folder(root / "models") ? root / "models" : root / "engine" / "models";
+}
 
 bool is_data_root(const fs::path& root) { return is_folder(models_below(root)); }
 
@@ -35,14 +37,16 @@ std::optional<fs::path> program_folder() {
 
 std::optional<fs::path> data_root() {
   if (const char* const chosen = std::getenv("MOETUNE_DATA"); chosen != nullptr && *chosen != '\0') {
-    if (!is_data_root(chosen)) throw InputError("MOETUNE_DATA", chosen, "a folder with models/, search_spaces/, profiles/");
+    if (!is_data_root(chosen))
+      throw InputError("MOETUNE_DATA", chosen, "a folder with models/, search_spaces/, profiles/");
     return chosen;
   }
   const std::optional<fs::path> folder = program_folder();
   if (!folder) return std::nullopt;
   const fs::path installed = folder->parent_path() / "share" / "moetune";
   if (is_data_root(installed)) return installed;
-  // build/<preset>/moetune and build/<preset>/tests/<program> alike; no further up, where a stranger's folder could match.
+  // build/<preset>/moetune and build/<preset>/tests/<program> alike; no further up, where a stranger's folder
+  // could match.
   fs::path above = *folder;
   for (int step = 0; step < 3; ++step) {
     above = above.parent_path();
@@ -80,10 +84,12 @@ std::vector<std::string> model_names() {
 std::string model_directory(const std::string& directory_or_name) {
   if (is_folder(directory_or_name)) return directory_or_name;
   const std::vector<std::string> names = model_names();
-  if (std::ranges::find(names, directory_or_name) != names.end()) return (fs::path(models_folder()) / directory_or_name).string();
+  if (std::ranges::find(names, directory_or_name) != names.end())
+    return (fs::path(models_folder()) / directory_or_name).string();
   throw InputError("model", fmt::format("\"{}\" is no directory", directory_or_name),
                    names.empty() ? "a checkpoint directory with config.json"
-                                 : fmt::format("a checkpoint directory with config.json, or one of: {}", fmt::join(names, ", ")));
+                                 : fmt::format("a checkpoint directory with config.json, or one of: {}",
+                                               fmt::join(names, ", ")));
 }
 
 }  // namespace moetune

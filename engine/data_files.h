@@ -1,6 +1,6 @@
 // Where the program's own data lies: models, search spaces, profiles. Start at model_directory().
-// Looked for in this order: $MOETUNE_DATA; share/moetune beside the folder of the program (an installed or bundled one);
-// the source tree above the program (a build in build/<preset>).
+// Looked for in this order: $MOETUNE_DATA; share/moetune beside the folder of the program (an installed or
+// bundled one); the source tree above the program (a build in build/<preset>).
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace moetune {
 
-// Folders; "" when there is no such data here. Throws InputError when MOETUNE_DATA is set to what is no data folder.
+// Folders; "" when there is no such data here. Throws InputError when MOETUNE_DATA is set to what is no data
+// folder.
 std::string models_folder();
 std::string search_spaces_folder();
 std::string profiles_folder();
@@ -16,8 +17,8 @@ std::string profiles_folder();
 // Names of the models that come with the program, sorted.
 std::vector<std::string> model_names();
 
-// The checkpoint directory that --model means: an existing directory, else a model that comes with the program.
-// Throws InputError naming what is accepted.
+// The checkpoint directory that --model means: an existing directory, else a model that comes with the
+// program. Throws InputError naming what is accepted.
 std::string model_directory(const std::string& directory_or_name);
 
 }  // namespace moetune

@@ -1,5 +1,6 @@
-// Several numbers sit in one 64-bit word. Masking leaves the exponents; adding the lowest exponent bit to each carries into
-// the number's sign bit exactly when all its exponent bits are ones, and never into the neighbour.
+// Several numbers sit in one 64-bit word. Masking leaves the exponents; adding the lowest exponent bit to
+// each carries into the number's sign bit exactly when all its exponent bits are ones, and never into the
+// neighbour.
 #include "engine/finite.h"
 
 #include <cassert>
@@ -19,9 +20,13 @@ Pattern pattern_of(NumberType type) {
   constexpr std::uint64_t kFour = 0x0001'0001'0001'0001;
   constexpr std::uint64_t kTwo = 0x0000'0001'0000'0001;
   switch (type) {
-    case NumberType::bf16: return {0x7F80 * kFour, 0x0080 * kFour, 0x8000 * kFour, 2};
-    case NumberType::f16: return {0x7C00 * kFour, 0x0400 * kFour, 0x8000 * kFour, 2};
-    default: assert(type == NumberType::f32); return {0x7F80'0000 * kTwo, 0x0080'0000 * kTwo, 0x8000'0000 * kTwo, 4};
+    case NumberType::bf16:
+      return {0x7F80 * kFour, 0x0080 * kFour, 0x8000 * kFour, 2};
+    case NumberType::f16:
+      return {0x7C00 * kFour, 0x0400 * kFour, 0x8000 * kFour, 2};
+    default:
+      assert(type == NumberType::f32);
+      return {0x7F80'0000 * kTwo, 0x0080'0000 * kTwo, 0x8000'0000 * kTwo, 4};
   }
 }
 

@@ -1,10 +1,10 @@
-// A file opened for reading: mapped for use in place, and read() for whoever must survive the file shrinking meanwhile
-// (touching a mapped page that is no longer backed by the file kills the process with SIGBUS).
+// A file opened for reading: mapped for use in place, and read() for whoever must survive the file shrinking
+// meanwhile (touching a mapped page that is no longer backed by the file kills the process with SIGBUS).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -23,8 +23,15 @@ class MappedFile {
   // The whole file; null when it is empty.
   const std::byte* data() const { return data_; }
 
-  // Copies bytes [offset, offset + into.size()) of the file. Throws InputError when the file has become too short.
+  // Copies bytes [offset, offset + into.size()) of the file. Throws InputError when the file has become too
+  // short.
   void read(std::int64_t offset, std::span<std::byte> into) const;
+
+  // Reads [offset, offset + bytes) in pieces of kPieceBytes, the last one shorter: use(piece, bytes read
+  // before it).
+  static constexpr std::int64_t kPieceBytes = 1 << 20;
+  void read_in_pieces(std::int64_t offset, std::int64_t bytes,
+                      const std::function<void(std::span<const std::byte>, std::int64_t)>& use) const;
 
  private:
   std::string path_;

@@ -20,9 +20,9 @@ struct SafetensorsEntry {
 };
 
 // file_start: at least the first 8 + header bytes of the file (all that exists of it when it is shorter).
-// file_bytes: its true size. Throws InputError (where: the file's path) for truncation, lying lengths, overlapping or out
-// of range tensors, sizes that do not match the shape, duplicate names. Tensors of types we do not read are listed under
-// `unreadable` with their dtype, an error only when one of them is needed.
+// file_bytes: its true size. Throws InputError (where: the file's path) for truncation, lying lengths,
+// overlapping or out of range tensors, sizes that do not match the shape, duplicate names. Tensors of types
+// we do not read are listed under `unreadable` with their dtype, an error only when one of them is needed.
 struct SafetensorsHeader {
   std::map<std::string, SafetensorsEntry> tensors;
   std::map<std::string, std::string> unreadable;

@@ -1,4 +1,5 @@
-// Duplicate keys are found in the parser's callback: the parsed object itself has already forgotten one of them.
+// Duplicate keys are found in the parser's callback: the parsed object itself has already forgotten one of
+// them.
 #include "engine/strict_json.h"
 
 #include <cstddef>
@@ -26,14 +27,16 @@ nlohmann::json parse_strict_json(std::string_view text, const std::string& where
   std::vector<std::set<std::string>> open_objects;  // keys seen so far, one set per object that is still open
   const auto check = [&](int depth, Event event, nlohmann::json& parsed) {
     if (depth > max_depth) {
-      throw InputError(where, fmt::format("JSON nested deeper than {} levels", max_depth), "a flat JSON object");
+      throw InputError(where, fmt::format("JSON nested deeper than {} levels", max_depth),
+                       "a flat JSON object");
     }
     if (event == Event::object_start) {
       open_objects.emplace_back();
     } else if (event == Event::object_end) {
       open_objects.pop_back();
     } else if (event == Event::key && !open_objects.back().insert(parsed.get<std::string>()).second) {
-      throw InputError(where, fmt::format("key {} stands twice in one object", shown(parsed)), "each key once");
+      throw InputError(where, fmt::format("key {} stands twice in one object", shown(parsed)),
+                       "each key once");
     }
     return true;
   };

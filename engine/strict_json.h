@@ -1,4 +1,5 @@
-// JSON from files that nobody vouches for: duplicate keys, deep nesting and trailing text are errors, never surprises.
+// JSON from files that nobody vouches for: duplicate keys, deep nesting and trailing text are errors, never
+// surprises.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace moetune {
 
-// The value of `text`. where: the file's path, for messages. Throws InputError saying at which byte the text stops being JSON, which
-// key stands twice, or that it nests deeper than max_depth.
+// The value of `text`. where: the file's path, for messages. Throws InputError saying at which byte the text
+// stops being JSON, which key stands twice, or that it nests deeper than max_depth.
 nlohmann::json parse_strict_json(std::string_view text, const std::string& where, int max_depth = 16);
 
 // A short rendering of a value for messages: cut after 60 characters.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,7 +27,8 @@ SafetensorsHeader read_header(const MappedFile& file) {
   if (file.bytes() > kLengthBytes) {
     std::uint64_t claimed = 0;
     std::memcpy(&claimed, start.data(), sizeof claimed);
-    // A claim beyond the file or beyond the format's limit is left to the parser to refuse; nothing is allocated for it.
+    // A claim beyond the file or beyond the format's limit is left to the parser to refuse; nothing is
+    // allocated for it.
     const auto available = static_cast<std::uint64_t>(file.bytes() - kLengthBytes);
     if (claimed <= available && claimed <= static_cast<std::uint64_t>(kLargestIndex)) {
       start.resize(static_cast<std::size_t>(kLengthBytes) + static_cast<std::size_t>(claimed));
@@ -42,15 +44,23 @@ void add_file(const std::string& path, TensorFiles& all) {
   SafetensorsHeader header = read_header(*file);
   for (auto& [name, entry] : header.tensors) {
     const auto [place, is_new] = all.tensors.try_emplace(name, StoredTensor{file, std::move(entry)});
-    if (!is_new) throw InputError(path + ": " + name, "is in " + place->second.file->path() + " as well", "each tensor in one shard");
+    if (!is_new)
+      throw InputError(path + ": " + name, "is in " + place->second.file->path() + " as well",
+                       "each tensor in one shard");
   }
-  for (auto& [name, dtype] : header.unreadable) all.unreadable.emplace(name, fmt::format("dtype {} in {}", dtype, path));
+  for (auto& [name, dtype] : header.unreadable)
+    all.unreadable.emplace(name, fmt::format("dtype {} in {}", dtype, path));
+}
+
+bool exists(const std::string& path) {
+  std::error_code unreadable;  // a name too long or a folder without permission counts as not there
+  return std::filesystem::exists(path, unreadable);
 }
 
 // A shard is a file beside the index, never a path that leads elsewhere.
 bool is_plain_file_name(const std::string& name) {
-  return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos && name.find('\\') == std::string::npos &&
-         name.find('\0') == std::string::npos;
+  return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
+         name.find('\\') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
 // weight_map of the index: tensor name -> shard.
@@ -63,7 +73,8 @@ std::map<std::string, std::string> read_weight_map(const std::string& path) {
   std::map<std::string, std::string> shard_of;
   for (const auto& [name, shard] : map->items()) {
     if (!shard.is_string() || !is_plain_file_name(shard.get<std::string>())) {
-      throw InputError(path + ": weight_map: " + name, shown(shard), "the name of a file in the same directory");
+      throw InputError(path + ": weight_map: " + name, shown(shard),
+                       "the name of a file in the same directory");
     }
     shard_of.emplace(name, shard.get<std::string>());
   }
@@ -76,7 +87,8 @@ void open_shards(const std::string& directory, const std::string& index_path, Te
   for (const auto& [name, shard] : shard_of) shards.insert(shard);
   for (const std::string& shard : shards) {
     const std::string path = directory + "/" + shard;
-    if (!std::filesystem::exists(path)) throw InputError(index_path, "names " + shard + ", which is missing", "all shards in one directory");
+    if (!exists(path))
+      throw InputError(index_path, "names " + shard + ", which is missing", "all shards in one directory");
     add_file(path, all);
   }
   for (const auto& [name, shard] : shard_of) {
@@ -84,12 +96,15 @@ void open_shards(const std::string& directory, const std::string& index_path, Te
     const auto stored = all.tensors.find(name);
     if (stored == all.tensors.end() || stored->second.file->path() != directory + "/" + shard) {
       throw InputError(index_path + ": weight_map: " + name,
-                       "says " + shard + ", which " + (stored == all.tensors.end() ? "does not hold it" : "is not where it is"),
+                       "says " + shard + ", which " +
+                           (stored == all.tensors.end() ? "does not hold it" : "is not where it is"),
                        "the shard that holds the tensor");
     }
   }
   for (const auto& [name, stored] : all.tensors) {
-    if (!shard_of.contains(name)) throw InputError(stored.file->path() + ": " + name, "not in the weight_map of " + index_path, "an index of all tensors");
+    if (!shard_of.contains(name))
+      throw InputError(stored.file->path() + ": " + name, "not in the weight_map of " + index_path,
+                       "an index of all tensors");
   }
 }
 
@@ -99,12 +114,13 @@ TensorFiles open_tensor_files(const std::string& directory) {
   TensorFiles all;
   const std::string single = directory + "/" + kSingleFile;
   const std::string index = directory + "/" + kIndexFile;
-  if (std::filesystem::exists(single)) {
+  if (exists(single)) {
     add_file(single, all);  // transformers prefers the single file too when both are there
-  } else if (std::filesystem::exists(index)) {
+  } else if (exists(index)) {
     open_shards(directory, index, all);
   } else {
-    throw InputError(directory, "no weights", fmt::format("{} or {} with its shards", kSingleFile, kIndexFile));
+    throw InputError(directory, "no weights",
+                     fmt::format("{} or {} with its shards", kSingleFile, kIndexFile));
   }
   return all;
 }

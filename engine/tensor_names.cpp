@@ -1,4 +1,5 @@
-// The names follow the parameters of transformers' DeepseekV3ForCausalLM, MixtralForCausalLM and Qwen3MoeForCausalLM.
+// The names follow the parameters of transformers' DeepseekV3ForCausalLM, MixtralForCausalLM and
+// Qwen3MoeForCausalLM.
 #include "engine/tensor_names.h"
 
 #include <cassert>
@@ -50,7 +51,8 @@ void add_mla(const ModelSpec& spec, const std::string& attention, LayerTensors& 
   tensors.kv_a = {attention + "kv_a_proj_with_mqa.weight", {latent_width, spec.hidden}};
   if (spec.attention_bias) tensors.kv_a_bias = {attention + "kv_a_proj_with_mqa.bias", {latent_width}};
   tensors.kv_a_norm = {attention + "kv_a_layernorm.weight", {spec.kv_lora_rank}};
-  tensors.kv_b = {attention + "kv_b_proj.weight", {heads * (spec.qk_nope_dim + spec.v_head_dim), spec.kv_lora_rank}};
+  tensors.kv_b = {attention + "kv_b_proj.weight",
+                  {heads * (spec.qk_nope_dim + spec.v_head_dim), spec.kv_lora_rank}};
   tensors.o = {attention + "o_proj.weight", {spec.hidden, heads * spec.v_head_dim}};
 }
 
@@ -73,7 +75,8 @@ ModelTensors model_tensors(const ModelSpec& spec) {
   ModelTensors tensors;
   tensors.embedding = {"model.embed_tokens.weight", {spec.vocabulary, spec.hidden}};
   tensors.final_norm = {"model.norm.weight", {spec.hidden}};
-  tensors.head = {spec.tied_embeddings ? tensors.embedding.name : "lm_head.weight", {spec.vocabulary, spec.hidden}};
+  tensors.head = {spec.tied_embeddings ? tensors.embedding.name : "lm_head.weight",
+                  {spec.vocabulary, spec.hidden}};
   return tensors;
 }
 
@@ -113,7 +116,8 @@ ExpertTensors expert_tensors(const ModelSpec& spec, int layer, int expert) {
 FusedExpertTensors fused_expert_tensors(const ModelSpec& spec, int layer) {
   const std::string prefix = moe_prefix(spec, layer) + "experts.";
   FusedExpertTensors tensors;
-  tensors.gate_up = {prefix + "gate_up_proj", {spec.experts, std::int64_t{2} * spec.expert_inner, spec.hidden}};
+  tensors.gate_up = {prefix + "gate_up_proj",
+                     {spec.experts, std::int64_t{2} * spec.expert_inner, spec.hidden}};
   tensors.down = {prefix + "down_proj", {spec.experts, spec.hidden, spec.expert_inner}};
   return tensors;
 }

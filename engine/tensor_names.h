@@ -1,11 +1,14 @@
 // Names and shapes of the tensors of a checkpoint, per architecture, as Hugging Face hubs have them and as
 // transformers 5 writes them (the same: save_pretrained takes its fused experts apart again).
-// Start at layer_tensors(); routed experts are easier to get from Checkpoint::expert(), which knows how they are stored.
+// Start at layer_tensors(); routed experts are easier to get from Checkpoint::expert(), which knows how they
+// are stored.
 //
 // Numbers that the names do not show (all from transformers' own classes):
 //  - q_a_layernorm and kv_a_layernorm of MLA use eps 1e-6 whatever rms_norm_eps says (kLatentNormEps);
-//  - biases exist only where spec.attention_bias is set: q, k, v, o for gqa; q_a, kv_a, o for mla (never q_proj, q_b, kv_b);
-//  - with YaRN, MLA multiplies its softmax scale by yarn_mscale(factor, mscale_all_dim)^2 on top of the factor on cos and sin;
+//  - biases exist only where spec.attention_bias is set: q, k, v, o for gqa; q_a, kv_a, o for mla (never
+//  q_proj, q_b, kv_b);
+//  - with YaRN, MLA multiplies its softmax scale by yarn_mscale(factor, mscale_all_dim)^2 on top of the
+//  factor on cos and sin;
 //    gqa does not.
 #pragma once
 
@@ -48,14 +51,14 @@ struct LayerTensors {
   NamedTensor q_norm;  // gqa with qk_norm: (head_dim), eps is spec.rms_eps
   NamedTensor k_norm;  // (head_dim)
 
-  NamedTensor q_a;        // mla with q_lora: (q_lora_rank, hidden)
-  NamedTensor q_a_bias;   // (q_lora_rank)
-  NamedTensor q_a_norm;   // (q_lora_rank), eps kLatentNormEps
-  NamedTensor q_b;        // (heads * (qk_nope_dim + qk_rope_dim), q_lora_rank); per head nope first, then rope
-  NamedTensor kv_a;       // mla: (kv_lora_rank + qk_rope_dim, hidden); latent first, then the shared rotary key
+  NamedTensor q_a;       // mla with q_lora: (q_lora_rank, hidden)
+  NamedTensor q_a_bias;  // (q_lora_rank)
+  NamedTensor q_a_norm;  // (q_lora_rank), eps kLatentNormEps
+  NamedTensor q_b;       // (heads * (qk_nope_dim + qk_rope_dim), q_lora_rank); per head nope first, then rope
+  NamedTensor kv_a;  // mla: (kv_lora_rank + qk_rope_dim, hidden); latent first, then the shared rotary key
   NamedTensor kv_a_bias;  // (kv_lora_rank + qk_rope_dim)
   NamedTensor kv_a_norm;  // (kv_lora_rank), eps kLatentNormEps
-  NamedTensor kv_b;       // (heads * (qk_nope_dim + v_head_dim), kv_lora_rank); per head key first, then value
+  NamedTensor kv_b;  // (heads * (qk_nope_dim + v_head_dim), kv_lora_rank); per head key first, then value
 
   NamedTensor o;       // (hidden, heads * value width)
   NamedTensor o_bias;  // (hidden)

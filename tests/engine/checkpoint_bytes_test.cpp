@@ -32,7 +32,8 @@ TEST(ContentHash, DoesNotDependOnHowTheBytesAreCut) {
   const auto bytes = some_bytes(1000);
   const std::string whole = hash_of(bytes, bytes.size());
   EXPECT_EQ(whole.size(), 32U);
-  for (const std::size_t piece : {1, 3, 63, 64, 65, 127, 999}) EXPECT_EQ(hash_of(bytes, piece), whole) << piece;
+  for (const std::size_t piece : {1, 3, 63, 64, 65, 127, 999})
+    EXPECT_EQ(hash_of(bytes, piece), whole) << piece;
 }
 
 TEST(ContentHash, ChangesWithEveryBitAndLength) {
@@ -47,7 +48,8 @@ TEST(ContentHash, ChangesWithEveryBitAndLength) {
   bytes[7] ^= 0x80;
   bytes[64 + 7] ^= 0x80;
   seen.insert(hash_of(bytes, 200));
-  for (std::size_t zeros = 0; zeros < 130; ++zeros) seen.insert(hash_of(std::vector<std::uint8_t>(zeros), 200));
+  for (std::size_t zeros = 0; zeros < 130; ++zeros)
+    seen.insert(hash_of(std::vector<std::uint8_t>(zeros), 200));
   EXPECT_EQ(seen.size(), 1U + 1600U + 1U + 130U);
 }
 
@@ -67,7 +69,8 @@ std::int64_t search(const std::vector<Number>& numbers, NumberType type) {
 }
 
 TEST(Finite, EveryPatternOf16Bits) {
-  for (const auto& [type, exponent] : {std::pair{NumberType::f16, 0x7C00U}, std::pair{NumberType::bf16, 0x7F80U}}) {
+  for (const auto& [type, exponent] :
+       {std::pair{NumberType::f16, 0x7C00U}, std::pair{NumberType::bf16, 0x7F80U}}) {
     for (std::uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
       const bool finite = (pattern & exponent) != exponent;
       const std::vector<std::uint16_t> one{static_cast<std::uint16_t>(pattern)};
@@ -81,7 +84,8 @@ TEST(Finite, FindsTheFirstAtAnyPlace) {
     for (std::size_t at = 0; at < size; ++at) {
       std::vector<float> numbers(size, std::numeric_limits<float>::max());
       ASSERT_EQ(search(numbers, NumberType::f32), -1);
-      numbers[at] = at % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
+      numbers[at] =
+          at % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
       ASSERT_EQ(search(numbers, NumberType::f32), static_cast<std::int64_t>(at));
       numbers[size - 1] = std::numeric_limits<float>::infinity();
       ASSERT_EQ(search(numbers, NumberType::f32), static_cast<std::int64_t>(at));

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/checkpoint_hash.h"
 #include "engine/engine.h"
 #include "engine/facts/error.h"
 #include "engine/tensor_names.h"
@@ -26,7 +27,9 @@ std::string golden(const std::string& name) { return source_dir() + "/tests/gold
 // A copy of a golden checkpoint that a test may break.
 class CheckpointCopy {
  public:
-  explicit CheckpointCopy(const std::string& name) { fs::copy(golden(name), directory_.path(), fs::copy_options::recursive); }
+  explicit CheckpointCopy(const std::string& name) {
+    fs::copy(golden(name), directory_.path(), fs::copy_options::recursive);
+  }
   std::string path() const { return directory_.path().string(); }
   std::string file(const std::string& name) const { return directory_ / name; }
   std::string weights() const { return file("model.safetensors"); }
@@ -66,7 +69,8 @@ void remove_tensor(EditableSafetensors& file, const std::string& name) {
 constexpr const char* kSomeExpert = "model.layers.1.block_sparse_moe.experts.3.w2.weight";
 
 TEST(Checkpoint, OpensEveryGolden) {
-  for (const char* name : {"deepseek_v3_yarn", "deepseek_v3_direct_q", "mixtral", "mixtral_window_fused", "qwen3_moe_shards", "qwen3_moe_yarn"}) {
+  for (const char* name : {"deepseek_v3_yarn", "deepseek_v3_direct_q", "mixtral", "mixtral_window_fused",
+                           "qwen3_moe_shards", "qwen3_moe_yarn"}) {
     const Checkpoint checkpoint(golden(name));
     EXPECT_EQ(checkpoint.spec().name, name);
     EXPECT_EQ(checkpoint.spec().content_hash.size(), 32U);
@@ -95,10 +99,14 @@ TEST(Checkpoint, ViewsAreTheBytesOfTheExtent) {
 TEST(Checkpoint, ExpertsAreTheTensorsOfTheirNames) {
   const Checkpoint checkpoint(golden("deepseek_v3_yarn"));
   const Checkpoint::Expert expert = checkpoint.expert(2, 14);
-  EXPECT_EQ(expert.gate.view.data(), checkpoint.tensor("model.layers.2.mlp.experts.14.gate_proj.weight", {12, 52}).data());
-  EXPECT_EQ(expert.up.view.data(), checkpoint.tensor("model.layers.2.mlp.experts.14.up_proj.weight", {12, 52}).data());
-  EXPECT_EQ(expert.down.view.data(), checkpoint.tensor("model.layers.2.mlp.experts.14.down_proj.weight", {52, 12}).data());
-  EXPECT_EQ(expert.down.extent.offset, checkpoint.extent("model.layers.2.mlp.experts.14.down_proj.weight").offset);
+  EXPECT_EQ(expert.gate.view.data(),
+            checkpoint.tensor("model.layers.2.mlp.experts.14.gate_proj.weight", {12, 52}).data());
+  EXPECT_EQ(expert.up.view.data(),
+            checkpoint.tensor("model.layers.2.mlp.experts.14.up_proj.weight", {12, 52}).data());
+  EXPECT_EQ(expert.down.view.data(),
+            checkpoint.tensor("model.layers.2.mlp.experts.14.down_proj.weight", {52, 12}).data());
+  EXPECT_EQ(expert.down.extent.offset,
+            checkpoint.extent("model.layers.2.mlp.experts.14.down_proj.weight").offset);
 }
 
 TEST(Checkpoint, FusedExpertsAreSlicesOfTheirTensors) {
@@ -110,7 +118,8 @@ TEST(Checkpoint, FusedExpertsAreSlicesOfTheirTensors) {
   EXPECT_EQ(expert.gate.view.as<std::uint16_t>(), gate_up.as<std::uint16_t>() + (6 * 40) * 60);
   EXPECT_EQ(expert.up.view.as<std::uint16_t>(), gate_up.as<std::uint16_t>() + (6 * 40 + 20) * 60);
   EXPECT_EQ(expert.down.view.as<std::uint16_t>(), down.as<std::uint16_t>() + 6 * 60 * 20);
-  EXPECT_EQ(expert.up.extent.offset, checkpoint.extent(prefix + "gate_up_proj").offset + (6 * 40 + 20) * 60 * 2);
+  EXPECT_EQ(expert.up.extent.offset,
+            checkpoint.extent(prefix + "gate_up_proj").offset + (6 * 40 + 20) * 60 * 2);
   EXPECT_EQ(expert.up.extent.bytes, 20 * 60 * 2);
   EXPECT_EQ(expert.down.view.dim(0), 60);
   EXPECT_EQ(expert.down.view.dim(1), 20);
@@ -120,7 +129,8 @@ TEST(Checkpoint, CopiesTensorsThatAreNotAligned) {
   const CheckpointCopy copy("deepseek_v3_direct_q");  // f32
   const std::string header = take_apart(read_bytes(copy.weights())).header.dump();
   for (std::size_t padding = 0; padding < 4; ++padding) {
-    write_bytes(copy.weights(), safetensors_bytes(header + std::string(padding, ' '), take_apart(read_bytes(copy.weights())).data));
+    write_bytes(copy.weights(), safetensors_bytes(header + std::string(padding, ' '),
+                                                  take_apart(read_bytes(copy.weights())).data));
     const Checkpoint checkpoint(copy.path());
     const Tensor view = checkpoint.tensor("model.norm.weight", {52});
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data()) % 4, 0U);
@@ -128,7 +138,8 @@ TEST(Checkpoint, CopiesTensorsThatAreNotAligned) {
     const Tensor again = checkpoint.tensor("model.norm.weight", {52});
     EXPECT_EQ(view.data(), again.data());
     const std::string file = read_bytes(copy.weights());
-    EXPECT_EQ(std::memcmp(view.data(), file.data() + checkpoint.extent("model.norm.weight").offset, 52 * 4), 0);
+    EXPECT_EQ(std::memcmp(view.data(), file.data() + checkpoint.extent("model.norm.weight").offset, 52 * 4),
+              0);
   }
 }
 
@@ -136,21 +147,52 @@ TEST(Checkpoint, TheHashIsOfTheContentNotOfThePlace) {
   const CheckpointCopy copy("mixtral");
   const std::string hash = Checkpoint(golden("mixtral")).spec().content_hash;
   EXPECT_EQ(Checkpoint(copy.path()).spec().content_hash, hash);
-  copy.edit_weights([](EditableSafetensors& file) { file.data.back() = static_cast<char>(file.data.back() ^ 1); });
+  copy.edit_weights(
+      [](EditableSafetensors& file) { file.data.back() = static_cast<char>(file.data.back() ^ 1); });
   EXPECT_NE(Checkpoint(copy.path()).spec().content_hash, hash);
   const CheckpointCopy other_config("mixtral");
   other_config.edit_json("config.json", [](nlohmann::json& config) { config["rms_norm_eps"] = 1e-6; });
   EXPECT_NE(Checkpoint(other_config.path()).spec().content_hash, hash);
 }
 
+// Of a large checkpoint only some places of each tensor are hashed, both ends among them.
+TEST(Checkpoint, TheHashOfALargeOneIsOfSamples) {
+  const CheckpointCopy copy("mixtral_window_fused");
+  const auto hash = [&](std::int64_t hashed_whole_bytes) {
+    return checkpoint_hash("", open_tensor_files(copy.path()), hashed_whole_bytes);
+  };
+  const std::string whole = hash(kHashedWholeBytes);
+  const std::string sampled = hash(0);
+  EXPECT_NE(whole, sampled);
+  EXPECT_EQ(hash(0), sampled);
+  const auto flip = [&](std::int64_t byte_from_end) {
+    copy.edit_weights([&](EditableSafetensors& file) {
+      const auto offsets = file.header.at("model.layers.1.mlp.experts.gate_up_proj").at("data_offsets");
+      char& byte = file.data[offsets[1].get<std::size_t>() - static_cast<std::size_t>(byte_from_end)];
+      byte = static_cast<char>(byte ^ 1);
+    });
+  };
+  flip(1);
+  EXPECT_NE(hash(0), sampled);
+  flip(1);
+  EXPECT_EQ(hash(0), sampled);
+  flip(5000);  // between two samples
+  EXPECT_EQ(hash(0), sampled);
+  EXPECT_NE(hash(kHashedWholeBytes), whole);
+}
+
 TEST(Checkpoint, RefusesDirectoriesWithoutACheckpoint) {
   const TemporaryDirectory empty;
-  EXPECT_TRUE(has_text(message_of<InputError>([&] { Checkpoint opened(empty / "nowhere"); }), "nowhere: no such directory"));
-  EXPECT_TRUE(has_text(message_of<InputError>([&] { Checkpoint opened(empty.path().string()); }), "config.json: No such file"));
-  EXPECT_TRUE(has_text(message_of<InputError>([&] { open_checkpoint("no-such-model"); }), R"(model: "no-such-model" is no directory)"));
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { Checkpoint opened(empty / "nowhere"); }),
+                       "nowhere: no such directory"));
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { Checkpoint opened(empty.path().string()); }),
+                       "config.json: No such file"));
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { open_checkpoint("no-such-model"); }),
+                       R"(model: "no-such-model" is no directory)"));
   const CheckpointCopy copy("mixtral");
   fs::remove(copy.weights());
-  EXPECT_TRUE(has_text(copy.refusal(), "no weights (accepted: model.safetensors or model.safetensors.index.json"));
+  EXPECT_TRUE(
+      has_text(copy.refusal(), "no weights (accepted: model.safetensors or model.safetensors.index.json"));
   fs::create_directory(copy.weights());
   EXPECT_TRUE(has_text(copy.refusal(), "model.safetensors: not a regular file"));
 }
@@ -158,7 +200,8 @@ TEST(Checkpoint, RefusesDirectoriesWithoutACheckpoint) {
 TEST(Checkpoint, RefusesTruncatedWeights) {
   const CheckpointCopy copy("mixtral");
   const std::string whole = read_bytes(copy.weights());
-  for (const std::size_t length : {std::size_t{0}, std::size_t{5}, std::size_t{8}, std::size_t{500}, whole.size() / 2, whole.size() - 1}) {
+  for (const std::size_t length : {std::size_t{0}, std::size_t{5}, std::size_t{8}, std::size_t{500},
+                                   whole.size() / 2, whole.size() - 1}) {
     write_bytes(copy.weights(), whole.substr(0, length));
     EXPECT_TRUE(has_text(copy.refusal(), copy.weights() + ": ")) << length;
   }
@@ -173,18 +216,22 @@ TEST(Checkpoint, RefusesAHugeHeaderLengthWithoutAllocatingIt) {
 }
 
 TEST(Checkpoint, RefusesMissingTensors) {
-  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight", "model.norm.weight", "model.layers.0.self_attn.v_proj.weight",
+  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight", "model.norm.weight",
+                           "model.layers.0.self_attn.v_proj.weight",
                            "model.layers.1.block_sparse_moe.gate.weight", kSomeExpert}) {
     const CheckpointCopy copy("mixtral");
     copy.edit_weights([&](EditableSafetensors& file) { remove_tensor(file, name); });
-    EXPECT_TRUE(has_text(copy.refusal(), std::string(name) + ": missing (accepted: a tensor of this name, which MixtralForCausalLM needs)"));
+    EXPECT_TRUE(has_text(
+        copy.refusal(),
+        std::string(name) + ": missing (accepted: a tensor of this name, which MixtralForCausalLM needs)"));
   }
 }
 
 TEST(Checkpoint, RefusesWrongShapes) {
   const CheckpointCopy copy("mixtral");
   copy.edit_weights([](EditableSafetensors& file) { file.header[kSomeExpert]["shape"] = {36, 60}; });
-  EXPECT_TRUE(has_text(copy.refusal(), copy.weights() + ": " + kSomeExpert + ": shape [36, 60] (accepted: [60, 36], from config.json)"));
+  EXPECT_TRUE(has_text(copy.refusal(), copy.weights() + ": " + kSomeExpert +
+                                           ": shape [36, 60] (accepted: [60, 36], from config.json)"));
   copy.edit_weights([](EditableSafetensors& file) { file.header[kSomeExpert]["shape"] = {1, 1, 1, 60, 36}; });
   EXPECT_TRUE(has_text(copy.refusal(), "shape [1, 1, 1, 60, 36]"));
 }
@@ -192,7 +239,8 @@ TEST(Checkpoint, RefusesWrongShapes) {
 TEST(Checkpoint, RefusesWrongTypes) {
   const CheckpointCopy copy("mixtral");
   copy.edit_weights([](EditableSafetensors& file) { file.header[kSomeExpert]["dtype"] = "I16"; });
-  EXPECT_TRUE(has_text(copy.refusal(), std::string(kSomeExpert) + ": dtype I16 in " + copy.weights() + " (accepted: F32, F16, BF16)"));
+  EXPECT_TRUE(has_text(copy.refusal(), std::string(kSomeExpert) + ": dtype I16 in " + copy.weights() +
+                                           " (accepted: F32, F16, BF16)"));
   copy.edit_weights([](EditableSafetensors& file) {
     file.header[kSomeExpert]["dtype"] = "I32";
     file.header[kSomeExpert]["shape"] = {30, 36};
@@ -202,7 +250,9 @@ TEST(Checkpoint, RefusesWrongTypes) {
     file.header[kSomeExpert]["dtype"] = "BF16";
     file.header[kSomeExpert]["shape"] = {60, 36};
   });
-  EXPECT_TRUE(has_text(copy.refusal(), std::string(kSomeExpert) + ": type bf16, other experts are f16 (accepted: one type for all routed experts)"));
+  EXPECT_TRUE(has_text(copy.refusal(),
+                       std::string(kSomeExpert) +
+                           ": type bf16, other experts are f16 (accepted: one type for all routed experts)"));
 }
 
 TEST(Checkpoint, RefusesIntegerWeights) {
@@ -217,20 +267,24 @@ TEST(Checkpoint, FindsWeightsThatAreNotFinite) {
     const char* tensor;
     std::string bad;
     int element;
-  } cases[] = {{"mixtral", kSomeExpert, std::string("\x01\x7e", 2), 2159},                             // f16 NaN, last element
-               {"mixtral", "model.norm.weight", std::string("\x00\xfc", 2), 0},                        // f16 -infinity
-               {"mixtral_window_fused", "model.layers.0.mlp.experts.down_proj", std::string("\x80\x7f", 2), 4097},  // bf16 infinity
-               {"deepseek_v3_direct_q", "lm_head.weight", std::string("\xff\xff\xff\xff", 4), -1}};    // not needed: tied
+  } cases[] = {{"mixtral", kSomeExpert, std::string("\x01\x7e", 2), 2159},       // f16 NaN, last element
+               {"mixtral", "model.norm.weight", std::string("\x00\xfc", 2), 0},  // f16 -infinity
+               {"mixtral_window_fused", "model.layers.0.mlp.experts.down_proj", std::string("\x80\x7f", 2),
+                4097},  // bf16 infinity
+               {"deepseek_v3_direct_q", "model.layers.0.mlp.gate.e_score_correction_bias",
+                std::string("\xff\xff\xff\xff", 4), 12}};
   for (const auto& broken : cases) {
     const CheckpointCopy copy(broken.golden);
-    if (broken.element < 0) continue;
     copy.edit_weights([&](EditableSafetensors& file) {
       const auto begin = file.header.at(broken.tensor).at("data_offsets")[0].get<std::size_t>();
-      file.data.replace(begin + static_cast<std::size_t>(broken.element) * broken.bad.size(), broken.bad.size(), broken.bad);
+      file.data.replace(begin + static_cast<std::size_t>(broken.element) * broken.bad.size(),
+                        broken.bad.size(), broken.bad);
     });
     const Checkpoint checkpoint(copy.path());
     const std::string message = message_of<InputError>([&] { checkpoint.check_finite(); });
-    EXPECT_TRUE(has_text(message, ": element " + std::to_string(broken.element) + " is NaN or infinite (accepted: finite weights)")) << broken.tensor;
+    EXPECT_TRUE(has_text(message, ": element " + std::to_string(broken.element) +
+                                      " is NaN or infinite (accepted: finite weights)"))
+        << broken.tensor;
     EXPECT_TRUE(has_text(message, copy.weights()));
   }
 }
@@ -239,12 +293,14 @@ TEST(Checkpoint, SurvivesAFileThatShrinksWhileItIsOpen) {
   const CheckpointCopy copy("mixtral");
   const Checkpoint checkpoint(copy.path());
   fs::resize_file(copy.weights(), 1000);
-  EXPECT_TRUE(has_text(message_of<InputError>([&] { checkpoint.check_finite(); }), "bytes when it was opened"));
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([&] { checkpoint.check_finite(); }), "bytes when it was opened"));
 }
 
 TEST(Shards, EachTensorIsInItsShard) {
   const Checkpoint checkpoint(golden("qwen3_moe_shards"));
-  const auto index = nlohmann::json::parse(read_bytes(golden("qwen3_moe_shards") + "/model.safetensors.index.json"));
+  const auto index =
+      nlohmann::json::parse(read_bytes(golden("qwen3_moe_shards") + "/model.safetensors.index.json"));
   for (const auto& [name, shard] : index.at("weight_map").items()) {
     EXPECT_EQ(fs::path(checkpoint.extent(name).file).filename(), shard.get<std::string>());
   }
@@ -255,13 +311,20 @@ TEST(Shards, RefusesAMissingShard) {
   const auto index = nlohmann::json::parse(read_bytes(copy.file("model.safetensors.index.json")));
   const auto shard = index.at("weight_map").at("model.norm.weight").get<std::string>();
   fs::remove(copy.file(shard));
-  EXPECT_TRUE(has_text(copy.refusal(), "model.safetensors.index.json: names " + shard + ", which is missing"));
+  EXPECT_TRUE(
+      has_text(copy.refusal(), "model.safetensors.index.json: names " + shard + ", which is missing"));
+  const std::string long_name(5000, 'x');  // longer than any file system takes
+  copy.edit_json("model.safetensors.index.json",
+                 [&](nlohmann::json& changed) { changed["weight_map"] = {{"a", long_name}}; });
+  EXPECT_TRUE(has_text(copy.refusal(), "x, which is missing"));
 }
 
 TEST(Shards, RefusesPathsInsteadOfNames) {
-  for (const char* path : {"../model.safetensors", "/etc/passwd", "..", ".", "", "sub/model.safetensors", "a\\b"}) {
+  for (const char* path :
+       {"../model.safetensors", "/etc/passwd", "..", ".", "", "sub/model.safetensors", "a\\b"}) {
     const CheckpointCopy copy("qwen3_moe_shards");
-    copy.edit_json("model.safetensors.index.json", [&](nlohmann::json& index) { index["weight_map"]["model.norm.weight"] = path; });
+    copy.edit_json("model.safetensors.index.json",
+                   [&](nlohmann::json& index) { index["weight_map"]["model.norm.weight"] = path; });
     EXPECT_TRUE(has_text(copy.refusal(), "weight_map: model.norm.weight: ")) << path;
     EXPECT_TRUE(has_text(copy.refusal(), "accepted: the name of a file in the same directory")) << path;
   }
@@ -277,10 +340,13 @@ TEST(Shards, RefusesAnIndexThatDoesNotSayWhatTheShardsHold) {
   });
   EXPECT_TRUE(has_text(elsewhere.refusal(), "weight_map: model.norm.weight: says "));
   const CheckpointCopy phantom("qwen3_moe_shards");
-  phantom.edit_json(index_name, [](nlohmann::json& index) { index["weight_map"]["extra"] = index["weight_map"]["model.norm.weight"]; });
+  phantom.edit_json(index_name, [](nlohmann::json& index) {
+    index["weight_map"]["extra"] = index["weight_map"]["model.norm.weight"];
+  });
   EXPECT_TRUE(has_text(phantom.refusal(), "weight_map: extra: says "));
   const CheckpointCopy forgotten("qwen3_moe_shards");
-  forgotten.edit_json(index_name, [](nlohmann::json& index) { index["weight_map"].erase("model.norm.weight"); });
+  forgotten.edit_json(index_name,
+                      [](nlohmann::json& index) { index["weight_map"].erase("model.norm.weight"); });
   EXPECT_TRUE(has_text(forgotten.refusal(), "model.norm.weight: not in the weight_map of "));
   const CheckpointCopy empty("qwen3_moe_shards");
   empty.edit_json(index_name, [](nlohmann::json& index) { index = nlohmann::json::array(); });
@@ -292,7 +358,8 @@ TEST(Shards, RefusesATensorInTwoShards) {
   const auto index = nlohmann::json::parse(read_bytes(copy.file("model.safetensors.index.json")));
   const auto shard = index.at("weight_map").at("model.norm.weight").get<std::string>();
   fs::copy_file(copy.file(shard), copy.file("zzz.safetensors"));
-  copy.edit_json("model.safetensors.index.json", [](nlohmann::json& changed) { changed["weight_map"]["extra"] = "zzz.safetensors"; });
+  copy.edit_json("model.safetensors.index.json",
+                 [](nlohmann::json& changed) { changed["weight_map"]["extra"] = "zzz.safetensors"; });
   EXPECT_TRUE(has_text(copy.refusal(), "as well (accepted: each tensor in one shard)"));
 }
 

@@ -40,13 +40,15 @@ TEST_F(DataFiles, AreBelowTheFolderOfTheEnvironment) {
 TEST_F(DataFiles, AModelIsADirectoryOrAName) {
   EXPECT_EQ(model_directory("small"), root / "models/small");
   EXPECT_EQ(model_directory(root.path().string()), root.path().string());
-  EXPECT_TRUE(has_text(message_of<InputError>([] { model_directory("smal"); }),
-                       R"(model: "smal" is no directory (accepted: a checkpoint directory with config.json, or one of: small))"));
+  EXPECT_TRUE(has_text(
+      message_of<InputError>([] { model_directory("smal"); }),
+      R"(model: "smal" is no directory (accepted: a checkpoint directory with config.json, or one of: small))"));
 }
 
 TEST_F(DataFiles, AWrongEnvironmentIsRefusedLoudly) {
   ::setenv("MOETUNE_DATA", (root / "search_spaces").c_str(), 1);
-  EXPECT_TRUE(has_text(message_of<InputError>([] { models_folder(); }), "MOETUNE_DATA: " + (root / "search_spaces")));
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([] { models_folder(); }), "MOETUNE_DATA: " + (root / "search_spaces")));
 }
 
 TEST(DataFilesOfTheSourceTree, AreFoundFromTheBuildFolder) {

@@ -29,8 +29,13 @@ TokenSource numbered(int size) {
 class Tokens : public testing::Test {
  protected:
   // mixtral has 103 tokens; with a byte tokenizer it stands for a model of a small alphabet.
-  Tokens() { std::filesystem::copy(source_dir() + "/tests/golden/mixtral", directory.path(), std::filesystem::copy_options::recursive); }
-  void give_byte_tokenizer() const { write_bytes(directory / "tokenizer_config.json", R"({"tokenizer_class": "ByteTokenizer"})"); }
+  Tokens() {
+    std::filesystem::copy(source_dir() + "/tests/golden/mixtral", directory.path(),
+                          std::filesystem::copy_options::recursive);
+  }
+  void give_byte_tokenizer() const {
+    write_bytes(directory / "tokenizer_config.json", R"({"tokenizer_class": "ByteTokenizer"})");
+  }
   TokenSource tokens(const std::string& file, std::int64_t count = 10) const {
     const Checkpoint checkpoint(directory.path().string());
     return calibration_tokens(checkpoint, file, count);
@@ -62,14 +67,16 @@ TEST_F(Tokens, AreThoseOfTheFileThatWasNamed) {
 }
 
 TEST_F(Tokens, OutsideTheVocabularyAreRefused) {
-  EXPECT_TRUE(has_text(refusal(written("1,103")), R"(file.txt: token 2 is "103" (accepted: token ids from 0 to 102)"));
+  EXPECT_TRUE(has_text(refusal(written("1,103")),
+                       R"(file.txt: token 2 is "103" (accepted: token ids from 0 to 102)"));
   EXPECT_TRUE(has_text(refusal(written("1,-1")), R"(token 2 is "-1")"));
   EXPECT_TRUE(has_text(refusal(written("1 x2")), R"(token 2 is "x2")"));
   EXPECT_TRUE(has_text(refusal(written("99999999999999999999")), R"(token 1 is "99999999999999999999")"));
   EXPECT_TRUE(has_text(refusal(written(" ,\n")), "file.txt: empty"));
   EXPECT_TRUE(has_text(refusal(directory / "nothing"), "nothing: No such file"));
   give_byte_tokenizer();
-  EXPECT_TRUE(has_text(refusal(written("ABz")), "file.txt: byte 122 at 2 (accepted: bytes below the vocabulary of 103)"));
+  EXPECT_TRUE(has_text(refusal(written("ABz")),
+                       "file.txt: byte 122 at 2 (accepted: bytes below the vocabulary of 103)"));
   EXPECT_TRUE(has_text(refusal(written("")), "file.txt: empty"));
   EXPECT_TRUE(has_text(refusal(""), "calibration.txt: No such file"));
   write_bytes(directory / "tokenizer_config.json", "{");
@@ -90,7 +97,8 @@ TEST_F(Tokens, WithoutATokenizerAreSeededAndSpreadLikeZipf) {
   std::vector<int> sorted;
   for (const auto& [id, count] : counts) sorted.push_back(count);
   std::ranges::sort(sorted, std::greater<>());
-  EXPECT_NEAR(sorted[0], 1e5 * std::log(2.0) / std::log(104.0), 1500);  // the first rank's share of a log-uniform draw
+  EXPECT_NEAR(sorted[0], 1e5 * std::log(2.0) / std::log(104.0),
+              1500);  // the first rank's share of a log-uniform draw
   EXPECT_NEAR(sorted[9], 1e5 * std::log(11.0 / 10.0) / std::log(104.0), 500);
 }
 
@@ -108,7 +116,8 @@ TEST(Windows, OfDifferentNumbersAreDifferent) {
     const TokenSource source = numbered(size);
     for (const int length : {1, 2, 4, 6, 12, 128}) {
       std::set<std::vector<std::int32_t>> seen;
-      for (int number = 0; number < size; ++number) seen.insert(source.window(static_cast<std::uint64_t>(number), length));
+      for (int number = 0; number < size; ++number)
+        seen.insert(source.window(static_cast<std::uint64_t>(number), length));
       EXPECT_EQ(seen.size(), static_cast<std::size_t>(size)) << size << " " << length;
     }
   }

@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const moetune::ModelSpec spec = moetune::parse_model_config(text, "config.json");
-    require(spec.layers > 0 && spec.hidden > 0 && spec.vocabulary > 0 && spec.heads > 0 && spec.max_context > 0);
+    require(spec.layers > 0 && spec.hidden > 0 && spec.vocabulary > 0 && spec.heads > 0 &&
+            spec.max_context > 0);
     require(spec.moe_layers.size() == static_cast<std::size_t>(spec.layers) && spec.moe_layer_count() > 0);
     require(spec.experts_per_token >= 1 && spec.experts_per_token <= spec.experts && spec.expert_inner > 0);
     require(spec.experts % spec.expert_groups == 0 && spec.kept_groups <= spec.expert_groups);

@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: either InputError or a header whose tensors lie inside the file, one after the other.
+// Any bytes as a safetensors file: either InputError or a header whose tensors lie inside the file, one after
+// the other.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto header = moetune::parse_safetensors_header(bytes, static_cast<std::int64_t>(size), "input");
     for (const auto& [name, entry] : header.tensors) {
-      require(entry.begin >= 8 && entry.bytes >= 0 && entry.begin + entry.bytes <= static_cast<std::int64_t>(size));
+      require(entry.begin >= 8 && entry.bytes >= 0 &&
+              entry.begin + entry.bytes <= static_cast<std::int64_t>(size));
       std::int64_t elements = 1;
       for (const std::int64_t dim : entry.shape) elements *= dim;
       require(entry.bytes == elements * moetune::element_bytes(entry.type));
