@@ -38,7 +38,8 @@ void project(Rank& rank, const Tensor& x, const WeightMatrix& w, const Tensor& b
 void norm_heads(Rank& rank, const Tensor& weight, const Tensor& heads) {
   if (weight.empty()) return;
   const Tensor rows = heads.reshaped({heads.dim(0) * heads.dim(1), heads.dim(2)});
-  run(rank.device, RmsNorm{.x = rows, .weight = weight, .y = rows, .eps = static_cast<float>(rank.spec->rms_eps)});
+  run(rank.device,
+      RmsNorm{.x = rows, .weight = weight, .y = rows, .eps = static_cast<float>(rank.spec->rms_eps)});
 }
 
 Tensor flat(const Tensor& heads) { return heads.reshaped({heads.dim(0), heads.dim(1) * heads.dim(2)}); }
@@ -60,8 +61,10 @@ void attend_grouped(Rank& rank, const AttentionWeights& weights, int layer, cons
   rotate(rank, step, k);
   const Tensor keys = rank.kv.keys(layer);
   const Tensor values = rank.kv.values(layer);
-  run(rank.device, StoreKv{.rows = flat(k), .sequences = step.sequences, .positions = step.positions, .cache = keys});
-  run(rank.device, StoreKv{.rows = flat(v), .sequences = step.sequences, .positions = step.positions, .cache = values});
+  run(rank.device,
+      StoreKv{.rows = flat(k), .sequences = step.sequences, .positions = step.positions, .cache = keys});
+  run(rank.device,
+      StoreKv{.rows = flat(v), .sequences = step.sequences, .positions = step.positions, .cache = values});
   run(rank.device, Attention{.q = q,
                              .k_cache = keys,
                              .v_cache = values,
@@ -77,12 +80,15 @@ void project_mla_query(Rank& rank, const AttentionWeights& weights, const Tensor
   if (weights.q_a.empty()) return project(rank, x, weights.q, {}, flat(q));
   const Tensor compressed = first_rows(rank.scratch.q_compressed, {x.dim(0), rank.spec->q_lora_rank});
   project(rank, x, weights.q_a, weights.q_a_bias, compressed);
-  run(rank.device, RmsNorm{.x = compressed, .weight = weights.q_a_norm, .y = compressed, .eps = static_cast<float>(kLatentNormEps)});
+  run(rank.device, RmsNorm{.x = compressed,
+                           .weight = weights.q_a_norm,
+                           .y = compressed,
+                           .eps = static_cast<float>(kLatentNormEps)});
   project(rank, compressed, weights.q_b, {}, flat(q));
 }
 
-// The key up-projection is moved to the query and the value up-projection behind the attention, so that the cache stays
-// compressed: one row per token serves all heads.
+// The key up-projection is moved to the query and the value up-projection behind the attention, so that the
+// cache stays compressed: one row per token serves all heads.
 void attend_latent(Rank& rank, const AttentionWeights& weights, int layer, const Step& step) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t heads = rank.shard.heads(spec).count;
@@ -96,13 +102,18 @@ void attend_latent(Rank& rank, const AttentionWeights& weights, int layer, const
   const Tensor row = first_rows(rank.scratch.k, {step.tokens, width});
   const Tensor latent = row.columns(0, spec.kv_lora_rank);
   project(rank, x, weights.kv_a, weights.kv_a_bias, row);
-  run(rank.device, RmsNorm{.x = latent, .weight = weights.kv_a_norm, .y = latent, .eps = static_cast<float>(kLatentNormEps)});
-  rotate(rank, step, first_rows(rank.scratch.k, {step.tokens, 1, width}).columns(spec.kv_lora_rank, spec.qk_rope_dim));
+  run(rank.device,
+      RmsNorm{
+          .x = latent, .weight = weights.kv_a_norm, .y = latent, .eps = static_cast<float>(kLatentNormEps)});
+  rotate(rank, step,
+         first_rows(rank.scratch.k, {step.tokens, 1, width}).columns(spec.kv_lora_rank, spec.qk_rope_dim));
   const Tensor cache = rank.kv.keys(layer);
-  run(rank.device, StoreKv{.rows = row, .sequences = step.sequences, .positions = step.positions, .cache = cache});
+  run(rank.device,
+      StoreKv{.rows = row, .sequences = step.sequences, .positions = step.positions, .cache = cache});
 
   const Tensor q_latent = first_rows(rank.scratch.q_latent, {step.tokens, heads, spec.kv_lora_rank});
-  const Tensor attended_latent = first_rows(rank.scratch.attended_latent, {step.tokens, heads, spec.kv_lora_rank});
+  const Tensor attended_latent =
+      first_rows(rank.scratch.attended_latent, {step.tokens, heads, spec.kv_lora_rank});
   run(rank.device, PerHeadGemm{.x = q.columns(0, spec.qk_nope_dim), .w = weights.key_up, .y = q_latent});
   run(rank.device, MlaAttention{.q_latent = q_latent,
                                 .q_rope = q_rope,
@@ -111,9 +122,10 @@ void attend_latent(Rank& rank, const AttentionWeights& weights, int layer, const
                                 .positions = step.positions,
                                 .y = attended_latent,
                                 .scale = rank.weights.softmax_scale});
-  run(rank.device, PerHeadGemm{.x = attended_latent,
-                               .w = weights.value_up,
-                               .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.v_head_dim})});
+  run(rank.device,
+      PerHeadGemm{.x = attended_latent,
+                  .w = weights.value_up,
+                  .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.v_head_dim})});
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace moetune {
 namespace {
 
 void upload(Rank& rank, std::span<const std::int32_t> values, const OwnedTensor& to) {
-  copy_to_device(rank.device, values.data(), to.view().data(), static_cast<std::int64_t>(values.size_bytes()));
+  copy_to_device(rank.device, values.data(), to.view().data(),
+                 static_cast<std::int64_t>(values.size_bytes()));
 }
 
 void norm(Rank& rank, const Tensor& x, const Tensor& weight, const Tensor& y) {
@@ -26,7 +27,8 @@ void join(Rank& rank, const Tensor& residual) {
   run(rank.device, Add{.x = output, .y = residual});
 }
 
-// Rows of the residual that want logits: a view where they lie together, which is the usual case, else a copy.
+// Rows of the residual that want logits: a view where they lie together, which is the usual case, else a
+// copy.
 Tensor wanted_rows(Rank& rank, const Tensor& residual, std::span<const std::int32_t> wanted) {
   const auto count = static_cast<std::int64_t>(wanted.size());
   if (wanted.back() - wanted.front() + 1 == count) return residual.rows(wanted.front(), count);
@@ -49,9 +51,11 @@ void head(Rank& rank, const Tensor& residual, std::span<const std::int32_t> want
   norm(rank, rows, rank.weights.final_norm, normed);
   run(rank.device, Gemm{.x = normed, .w = rank.weights.head, .y = part, .bias = {}});
   const std::int64_t row_bytes = vocabulary.count * element_bytes(NumberType::f32);
-  if (vocabulary.count == spec.vocabulary) return copy_to_host(rank.device, part.data(), logits, count * row_bytes);
+  if (vocabulary.count == spec.vocabulary)
+    return copy_to_host(rank.device, part.data(), logits, count * row_bytes);
   for (std::int64_t row = 0; row < count; ++row)
-    copy_to_host(rank.device, part.rows(row, 1).data(), logits + row * spec.vocabulary + vocabulary.begin, row_bytes);
+    copy_to_host(rank.device, part.rows(row, 1).data(), logits + row * spec.vocabulary + vocabulary.begin,
+                 row_bytes);
 }
 
 }  // namespace
@@ -64,7 +68,8 @@ void decode_step(Rank& rank, const StepInputs& step, float* logits) {
   upload(rank, step.positions, rank.scratch.positions);
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
   const Tensor normed = first_rows(rank.scratch.normed, {tokens, spec.hidden});
-  run(rank.device, Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
+  run(rank.device,
+      Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
 
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {

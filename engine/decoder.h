@@ -17,8 +17,9 @@ struct StepInputs {
   std::span<const std::int32_t> wanted;  // rows whose logits are asked for, ascending
 };
 
-// Runs a step on one rank. Every rank of the group must run the same one. Writes this rank's part of the vocabulary into
-// its columns of logits, (wanted, vocabulary) on the host: between them the ranks fill all of it.
+// Runs a step on one rank. Every rank of the group must run the same one. Writes this rank's part of the
+// vocabulary into its columns of logits, (wanted, vocabulary) on the host: between them the ranks fill all of
+// it.
 void decode_step(Rank& rank, const StepInputs& step, float* logits);
 
 }  // namespace moetune

@@ -7,7 +7,9 @@ Slice all(std::int64_t count) { return {0, count}; }
 Slice scaled(Slice slice, std::int64_t width) { return {slice.begin * width, slice.count * width}; }
 
 FeedForwardShape feed_forward_shape(NumberType type, std::int64_t hidden, Slice inner) {
-  return {.gate = {type, inner, all(hidden)}, .up = {type, inner, all(hidden)}, .down = {type, all(hidden), inner}};
+  return {.gate = {type, inner, all(hidden)},
+          .up = {type, inner, all(hidden)},
+          .down = {type, all(hidden), inner}};
 }
 
 void add_gqa(const ModelSpec& spec, NumberType type, const Shard& shard, LayerShape& shape) {
@@ -35,7 +37,8 @@ void add_mla(const ModelSpec& spec, NumberType type, const Shard& shard, LayerSh
   }
   shape.kv_a = {type, all(latent), all(spec.hidden)};
   shape.o = {type, all(spec.hidden), scaled(heads, spec.v_head_dim)};
-  shape.absorbed_elements = heads.count * spec.kv_lora_rank * (std::int64_t{spec.qk_nope_dim} + spec.v_head_dim);
+  shape.absorbed_elements =
+      heads.count * spec.kv_lora_rank * (std::int64_t{spec.qk_nope_dim} + spec.v_head_dim);
   shape.f32_elements += spec.kv_lora_rank;
   if (spec.attention_bias) shape.f32_elements += latent + spec.hidden;
 }
@@ -79,9 +82,11 @@ std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, co
   std::int64_t bytes = bytes_of(model.embedding) + bytes_of(model.head) + model.f32_elements * kF32Bytes;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerShape shape = layer_shape(spec, options, layer, shard);
-    for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router})
+    for (const MatrixShape* matrix :
+         {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router})
       bytes += bytes_of(*matrix);
-    bytes += bytes_of(shape.dense) + bytes_of(shape.shared) + (shape.absorbed_elements + shape.f32_elements) * kF32Bytes;
+    bytes += bytes_of(shape.dense) + bytes_of(shape.shared) +
+             (shape.absorbed_elements + shape.f32_elements) * kF32Bytes;
   }
   return bytes;
 }

@@ -29,13 +29,13 @@ struct FeedForwardShape {
 };
 
 struct LayerShape {
-  MatrixShape q;     // gqa, and mla without q_lora: (heads part, hidden)
-  MatrixShape k;     // gqa
-  MatrixShape v;     // gqa
-  MatrixShape q_a;   // mla with q_lora; replicated
-  MatrixShape q_b;   // mla with q_lora: (heads part, q_lora_rank)
-  MatrixShape kv_a;  // mla; replicated
-  MatrixShape o;     // (hidden, heads part)
+  MatrixShape q;                       // gqa, and mla without q_lora: (heads part, hidden)
+  MatrixShape k;                       // gqa
+  MatrixShape v;                       // gqa
+  MatrixShape q_a;                     // mla with q_lora; replicated
+  MatrixShape q_b;                     // mla with q_lora: (heads part, q_lora_rank)
+  MatrixShape kv_a;                    // mla; replicated
+  MatrixShape o;                       // (hidden, heads part)
   std::int64_t absorbed_elements = 0;  // mla: f32 elements of the key and value up-projections
   FeedForwardShape dense;
   FeedForwardShape shared;
@@ -45,8 +45,8 @@ struct LayerShape {
 LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard);
 
 struct ModelShape {
-  MatrixShape embedding;          // replicated, checkpoint type
-  MatrixShape head;               // (vocabulary part, hidden), checkpoint type; absent when tied: rows of the embedding
+  MatrixShape embedding;  // replicated, checkpoint type
+  MatrixShape head;  // (vocabulary part, hidden), checkpoint type; absent when tied: rows of the embedding
   std::int64_t f32_elements = 0;  // final norm, rotary frequencies
 };
 ModelShape model_shape(const ModelSpec& spec, const Shard& shard);

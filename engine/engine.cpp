@@ -61,9 +61,10 @@ struct Engine::Impl {
     }
     on_all_ranks([&](Rank& rank) {
       rank.group = group.get();
-      rank.weights = load_weights(rank.device, *checkpoint, options, rank.shard);
+      rank.weights = load_weights(rank.device, rank.host, *checkpoint, options, rank.shard);
       if (spec.moe_layer_count() > 0)
-        rank.store = std::make_unique<ExpertStore>(checkpoint, rank.shard, expert_layout(spec, options, rank.shard));
+        rank.store =
+            std::make_unique<ExpertStore>(checkpoint, rank.shard, expert_layout(spec, options, rank.shard));
       make_cache(rank);
       make_kv(rank);
       make_scratch_of(rank);
@@ -93,15 +94,19 @@ struct Engine::Impl {
 
   void make_cache(Rank& rank) {
     rank.cache.reset();  // its memory first: the new one may be as large as all there is
-    if (rank.store) rank.cache = std::make_unique<ExpertCache>(rank.device, *rank.store, cache_shape(spec, options));
+    if (rank.store)
+      rank.cache =
+          std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, options));
   }
   void make_kv(Rank& rank) {
     rank.kv = {};
-    rank.kv = KvCache(rank.device, KvCache::Shape::of(spec, options, rank.shard, limits.sequences, limits.context_tokens));
+    rank.kv = KvCache(rank.device,
+                      KvCache::Shape::of(spec, options, rank.shard, limits.sequences, limits.context_tokens));
   }
   void make_scratch_of(Rank& rank) {
     rank.scratch = {};
-    rank.scratch = make_scratch(rank.device, scratch_items(spec, rank.shard, limits.step_tokens, limits.logit_rows));
+    rank.scratch =
+        make_scratch(rank.device, scratch_items(spec, rank.shard, limits.step_tokens, limits.logit_rows));
   }
 
   std::span<const float> forward(std::span<const StepToken> step);
@@ -129,7 +134,8 @@ struct Engine::Impl {
 };
 
 std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
-  if (!is_usable) throw std::runtime_error("the engine was left without memory or files by a failed change of options");
+  if (!is_usable)
+    throw std::runtime_error("the engine was left without memory or files by a failed change of options");
   contexts.accept(step);
   for (std::vector<std::int32_t>* list : {&ids, &sequences, &positions, &wanted}) list->clear();
   for (const StepToken& token : step) {
@@ -158,7 +164,8 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
   const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
                          chosen.cache_policy != options.cache_policy;
   const bool new_kv = !is_usable || chosen.kv_type != options.kv_type;
-  const bool new_scratch = !is_usable || new_limits.step_tokens != limits.step_tokens || new_limits.logit_rows != limits.logit_rows;
+  const bool new_scratch = !is_usable || new_limits.step_tokens != limits.step_tokens ||
+                           new_limits.logit_rows != limits.logit_rows;
   const bool new_threads = chosen.cpu_threads != options.cpu_threads;
   is_usable = false;
   options = chosen;
@@ -166,7 +173,10 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
   contexts = ContextLengths(limits, spec.vocabulary);
   on_all_ranks([&](Rank& rank) {
     rank.top_k = effective_top_k(spec, options);
-    if (new_threads) rank.device = rank_cpu(options);
+    if (new_threads) {
+      rank.host = rank_cpu(options);
+      rank.device = rank.host;
+    }
     if (new_scratch) make_scratch_of(rank);
     if (new_kv) make_kv(rank);
     if (new_cache) make_cache(rank);
@@ -198,7 +208,8 @@ RunStats Engine::Impl::stats() const {
   return stats;
 }
 
-Engine::Engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options, const EngineLimits& limits)
+Engine::Engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options,
+               const EngineLimits& limits)
     : impl_(std::make_unique<Impl>(std::move(checkpoint), options, limits)) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
@@ -213,7 +224,8 @@ std::span<const float> Engine::forward(std::span<const StepToken> step) { return
 std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_t> prompt) {
   if (prompt.empty()) throw InputError("prompt", "0 tokens", "at least 1");
   const EngineOptions& options = impl_->options;
-  const auto chunk = static_cast<std::size_t>(options.prefill_chunk > 0 ? options.prefill_chunk : impl_->limits.step_tokens);
+  const auto chunk =
+      static_cast<std::size_t>(options.prefill_chunk > 0 ? options.prefill_chunk : impl_->limits.step_tokens);
   std::span<const float> logits;
   for (std::size_t begin = 0; begin < prompt.size(); begin += chunk) {
     const std::size_t end = std::min(begin + chunk, prompt.size());
@@ -245,6 +257,8 @@ void Engine::drop_expert_cache() {
     if (rank->cache) rank->cache->clear();
 }
 
-void Engine::observe_routing(RoutingObserver observer) { impl_->ranks.front()->observer = std::move(observer); }
+void Engine::observe_routing(RoutingObserver observer) {
+  impl_->ranks.front()->observer = std::move(observer);
+}
 
 }  // namespace moetune

@@ -13,8 +13,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-ExpertCache::ExpertCache(Device& device, ExpertStore& store, const SlotDirectory::Shape& shape)
+ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape)
     : device_(&device),
+      host_(&host),
       store_(&store),
       directory_(shape),
       slots_(device, shape.slots * store.layout().bytes),
@@ -24,7 +25,7 @@ ExpertCache::ExpertCache(Device& device, ExpertStore& store, const SlotDirectory
       masked_table_(static_cast<std::size_t>(shape.experts), -1) {
   for (std::vector<std::int32_t>* list : {&pending_, &wave_, &missing_, &postponed_})
     list->reserve(static_cast<std::size_t>(shape.experts));
-  if (!is_resident()) store.keep_outside(std::get<Cpu>(device).pool());
+  if (!is_resident()) store.keep_outside(host.pool());
   if (is_resident())
     fill_all();
   else
@@ -42,7 +43,7 @@ void ExpertCache::fill_all() {
   for (int layer = 0; layer < shape.layers; ++layer)
     for (int expert = 0; expert < shape.experts; ++expert) directory_.place(layer, expert);
   directory_.release_all();
-  std::get<Cpu>(*device_).pool().parallel_for(shape.slots, 1, [&](std::int64_t begin, std::int64_t end) {
+  host_->pool().parallel_for(shape.slots, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const int layer = static_cast<int>(i / shape.experts);
       const int expert = static_cast<int>(i % shape.experts);
@@ -108,7 +109,7 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   const auto start = std::chrono::steady_clock::now();
   const std::span<const std::int32_t> table = directory_.table(moe_layer_);
   try {
-    std::get<Cpu>(*device_).pool().parallel_for(
+    host_->pool().parallel_for(
         static_cast<std::int64_t>(experts.size()), 1, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int32_t expert = experts[static_cast<std::size_t>(i)];
@@ -127,7 +128,8 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
 
 void ExpertCache::upload_table(int moe_layer) {
   const std::span<const std::int32_t> table = directory_.table(moe_layer);
-  copy_to_device(*device_, table.data(), tables_.view().rows(moe_layer, 1).data(), static_cast<std::int64_t>(table.size_bytes()));
+  copy_to_device(*device_, table.data(), tables_.view().rows(moe_layer, 1).data(),
+                 static_cast<std::int64_t>(table.size_bytes()));
 }
 
 void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {

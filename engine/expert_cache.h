@@ -1,9 +1,11 @@
-// The slots in which routed experts lie on a device, and the waves in which a layer's experts are brought in and used.
-// Resident is nothing special: as many slots as experts, all filled while loading.
+// The slots in which routed experts lie on a device, and the waves in which a layer's experts are brought in
+// and used. Resident is nothing special: as many slots as experts, all filled while loading.
 //
 //   cache.begin_layer(moe_layer, ids);      // what the router chose
-//   while (cache.next_wave())               // brings in what fits beside each other, in one wave when all of it does
-//     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), .layout = cache.layout()});
+//   while (cache.next_wave())               // brings in what fits beside each other, in one wave when all of
+//   it does
+//     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), .layout =
+//     cache.layout()});
 #pragma once
 
 #include <cstdint>
@@ -22,16 +24,16 @@ namespace moetune {
 class ExpertCache {
  public:
   struct Counters {
-    std::int64_t lookups = 0;    // (token, rank) pairs
-    std::int64_t hits = 0;       // distinct experts of a layer's step found resident
-    std::int64_t misses = 0;     // and not
+    std::int64_t lookups = 0;  // (token, rank) pairs
+    std::int64_t hits = 0;     // distinct experts of a layer's step found resident
+    std::int64_t misses = 0;   // and not
     std::int64_t evictions = 0;
     std::int64_t bytes_read = 0;
-    double load_seconds = 0.0;   // time spent waiting for misses
+    double load_seconds = 0.0;  // time spent waiting for misses
   };
 
   // slots: over all layers; as many as experts means resident. Fills a resident cache before it returns.
-  ExpertCache(Device& device, ExpertStore& store, const SlotDirectory::Shape& shape);
+  ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape);
 
   // ids: (tokens, k) expert ids on the host.
   void begin_layer(int moe_layer, std::span<const std::int32_t> ids);
@@ -45,7 +47,9 @@ class ExpertCache {
   // As after loading: empty. A resident cache stays as it is: full.
   void clear();
 
-  bool is_resident() const { return directory_.shape().slots == directory_.shape().layers * directory_.shape().experts; }
+  bool is_resident() const {
+    return directory_.shape().slots == directory_.shape().layers * directory_.shape().experts;
+  }
   const SlotDirectory& directory() const { return directory_; }
   const Counters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
@@ -55,6 +59,7 @@ class ExpertCache {
   static std::int64_t device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout);
 
  private:
+  // On a CPU a slot is memory like any other: experts are loaded straight into it.
   std::byte* slot_data(int slot) const { return slots_.data() + slot * layout().bytes; }
   void fill_all();
   void load(std::span<const std::int32_t> experts);
@@ -62,19 +67,21 @@ class ExpertCache {
   void upload_wave_table(std::span<const std::int32_t> experts);
 
   Device* device_;
+  Cpu* host_;  // whose threads read experts, several at once
   ExpertStore* store_;
   SlotDirectory directory_;
   Buffer slots_;
   OwnedTensor tables_;      // (layers, experts) i32 on the device: the directory's tables
   OwnedTensor wave_table_;  // (experts) i32: a table with one wave only
 
-  int moe_layer_ = 0;                   // of the running begin_layer()
+  int moe_layer_ = 0;  // of the running begin_layer()
   bool uses_wave_table_ = false;
-  std::vector<std::uint32_t> seen_;     // per expert: number of the last begin_layer() that asked for it
+  std::vector<std::uint32_t> seen_;  // per expert: number of the last begin_layer() that asked for it
   std::uint32_t layer_steps_ = 0;
-  std::vector<std::int32_t> pending_;   // experts of the layer still to be given a wave, in order of first appearance
-  std::vector<std::int32_t> wave_;      // experts of the running wave
-  std::vector<std::int32_t> missing_;   // those of them to be read
+  std::vector<std::int32_t>
+      pending_;  // experts of the layer still to be given a wave, in order of first appearance
+  std::vector<std::int32_t> wave_;     // experts of the running wave
+  std::vector<std::int32_t> missing_;  // those of them to be read
   std::vector<std::int32_t> postponed_;
   std::vector<std::int32_t> masked_table_;
   Counters counters_;

@@ -21,8 +21,12 @@ StoredMatrix stored(const Checkpoint::Matrix& matrix, int layer, int expert, con
 
 }  // namespace
 
-ExpertStore::ExpertStore(std::shared_ptr<const Checkpoint> checkpoint, const Shard& shard, const ExpertLayout& layout)
-    : checkpoint_(std::move(checkpoint)), shard_(shard), layout_(layout), inner_(shard.expert_inner(checkpoint_->spec())) {
+ExpertStore::ExpertStore(std::shared_ptr<const Checkpoint> checkpoint, const Shard& shard,
+                         const ExpertLayout& layout)
+    : checkpoint_(std::move(checkpoint)),
+      shard_(shard),
+      layout_(layout),
+      inner_(shard.expert_inner(checkpoint_->spec())) {
   const ModelSpec& spec = checkpoint_->spec();
   for (int layer = 0; layer < spec.layers; ++layer) {
     if (!spec.moe_layers[static_cast<std::size_t>(layer)]) continue;
@@ -61,11 +65,13 @@ void ExpertStore::keep_outside(ParallelPool& pool) {
                                .ranks = shard_.ranks,
                                .experts = static_cast<std::int64_t>(sources_.size()),
                                .expert_bytes = layout_.bytes};
-  spill_ = open_spill_file(spill_directory(), contents, [&](std::int64_t begin, std::int64_t count, std::byte* destination) {
-    pool.parallel_for(count, 1, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t i = first; i < end; ++i) pack(static_cast<std::size_t>(begin + i), destination + i * layout_.bytes);
-    });
-  });
+  spill_ = open_spill_file(spill_directory(), contents,
+                           [&](std::int64_t begin, std::int64_t count, std::byte* destination) {
+                             pool.parallel_for(count, 1, [&](std::int64_t first, std::int64_t end) {
+                               for (std::int64_t i = first; i < end; ++i)
+                                 pack(static_cast<std::size_t>(begin + i), destination + i * layout_.bytes);
+                             });
+                           });
 }
 
 }  // namespace moetune

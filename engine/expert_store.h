@@ -1,5 +1,5 @@
-// Where routed experts come from: the checkpoint's own bytes, packed on the way, or, for experts that are quantized and
-// asked for again and again, a spill file written once. Start at load().
+// Where routed experts come from: the checkpoint's own bytes, packed on the way, or, for experts that are
+// quantized and asked for again and again, a spill file written once. Start at load().
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ class ExpertStore {
   const ExpertLayout& layout() const { return layout_; }
 
   // Brings one expert into layout().bytes bytes. moe_layer counts only the layers that route. Thread-safe.
-  // Throws std::runtime_error when a file cannot be read, InputError naming a weight that does not fit the number type.
+  // Throws std::runtime_error when a file cannot be read, InputError naming a weight that does not fit the
+  // number type.
   void load(int moe_layer, int expert, void* destination) const;
 
-  // Prepares for experts being loaded many times: quantized ones get their spill file, found or written (the pool
-  // quantizes in parallel). Throws std::runtime_error when it cannot be written, such as on a full disk.
+  // Prepares for experts being loaded many times: quantized ones get their spill file, found or written (the
+  // pool quantizes in parallel). Throws std::runtime_error when it cannot be written, such as on a full disk.
   void keep_outside(ParallelPool& pool);
 
   // Bytes of all experts in the form they are loaded in.

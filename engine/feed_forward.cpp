@@ -74,11 +74,14 @@ void feed_forward(Rank& rank, const FeedForwardWeights& weights, std::int64_t to
   run(rank.device, Gemm{.x = x, .w = weights.gate, .y = gate, .bias = {}});
   run(rank.device, Gemm{.x = x, .w = weights.up, .y = up, .bias = {}});
   run(rank.device, SwiGlu{.gate = gate, .up = up, .y = gate});
-  run(rank.device,
-      Gemm{.x = gate, .w = weights.down, .y = first_rows(rank.scratch.output, {tokens, rank.spec->hidden}), .bias = {}});
+  run(rank.device, Gemm{.x = gate,
+                        .w = weights.down,
+                        .y = first_rows(rank.scratch.output, {tokens, rank.spec->hidden}),
+                        .bias = {}});
 }
 
-void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens) {
+void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
+                        std::int64_t tokens) {
   const std::int64_t hidden = rank.spec->hidden;
   const Tensor x = first_rows(rank.scratch.normed, {tokens, hidden});
   const Tensor output = first_rows(rank.scratch.output, {tokens, hidden});

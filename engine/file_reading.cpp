@@ -34,20 +34,23 @@ int open_for_reading(const std::string& path) {
   return descriptor;
 }
 
-void read_range(int descriptor, const std::string& path, std::int64_t offset, std::byte* destination, std::int64_t bytes) {
+void read_range(int descriptor, const std::string& path, std::int64_t offset, std::byte* destination,
+                std::int64_t bytes) {
   while (bytes > 0) {
     const ssize_t count = ::pread(descriptor, destination, static_cast<std::size_t>(bytes), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_file_error(path, "cannot be read");
     if (count == 0)
-      throw std::runtime_error(path + ": ends " + std::to_string(bytes) + " bytes too early; was it changed while in use?");
+      throw std::runtime_error(path + ": ends " + std::to_string(bytes) +
+                               " bytes too early; was it changed while in use?");
     destination += count;
     offset += count;
     bytes -= count;
   }
 }
 
-void write_range(int descriptor, const std::string& path, std::int64_t offset, const std::byte* source, std::int64_t bytes) {
+void write_range(int descriptor, const std::string& path, std::int64_t offset, const std::byte* source,
+                 std::int64_t bytes) {
   while (bytes > 0) {
     const ssize_t count = ::pwrite(descriptor, source, static_cast<std::size_t>(bytes), offset);
     if (count < 0 && errno == EINTR) continue;

@@ -11,17 +11,20 @@ namespace moetune {
 
 struct Sampling {
   float temperature = 0.0F;  // 0: greedy
-  std::uint64_t seed = 0;    // equal seeds and equal contexts give equal tokens, alone or beside other sequences
+  std::uint64_t seed =
+      0;  // equal seeds and equal contexts give equal tokens, alone or beside other sequences
 };
 
 struct Generated {
   std::vector<std::vector<std::int32_t>> ids;  // per prompt: the new tokens
-  std::vector<double> prefill_seconds;         // per prompt: from its first token in to its first new token out
-  std::vector<double> step_seconds;            // per decoding step of all sequences together; the first token is no step
+  std::vector<double> prefill_seconds;  // per prompt: from its first token in to its first new token out
+  std::vector<double>
+      step_seconds;  // per decoding step of all sequences together; the first token is no step
 };
 
-// Feeds prompt i into slot i, then decodes all of them in step until each has new_tokens. Contexts stay in their slots.
-// Throws InputError when prompts, lengths or ids do not fit the engine's limits.
-Generated generate(Engine& engine, std::span<const std::vector<std::int32_t>> prompts, int new_tokens, const Sampling& sampling = {});
+// Feeds prompt i into slot i, then decodes all of them in step until each has new_tokens. Contexts stay in
+// their slots. Throws InputError when prompts, lengths or ids do not fit the engine's limits.
+Generated generate(Engine& engine, std::span<const std::vector<std::int32_t>> prompts, int new_tokens,
+                   const Sampling& sampling = {});
 
 }  // namespace moetune

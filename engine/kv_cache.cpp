@@ -2,8 +2,8 @@
 
 namespace moetune {
 
-KvCache::Shape KvCache::Shape::of(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, int sequences,
-                                  int context_tokens) {
+KvCache::Shape KvCache::Shape::of(const ModelSpec& spec, const EngineOptions& options, const Shard& shard,
+                                  int sequences, int context_tokens) {
   Shape shape{.layers = spec.layers, .sequences = sequences, .context = context_tokens};
   shape.type = options.kv_type.value_or(NumberType::f32);
   if (spec.attention == AttentionKind::mla) {
@@ -20,9 +20,11 @@ std::int64_t KvCache::Shape::bytes() const {
 }
 
 KvCache::KvCache(Device& device, const Shape& shape)
-    : shape_(shape), keys_(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.key_width}) {
+    : shape_(shape),
+      keys_(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.key_width}) {
   if (shape.value_width > 0)
-    values_ = OwnedTensor(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.value_width});
+    values_ =
+        OwnedTensor(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.value_width});
 }
 
 }  // namespace moetune

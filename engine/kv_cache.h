@@ -17,19 +17,22 @@ class KvCache {
   struct Shape {
     std::int64_t layers = 0;
     std::int64_t sequences = 0;
-    std::int64_t context = 0;  // tokens
-    std::int64_t key_width = 0;    // gqa: kv_heads part * head_dim; mla: kv_lora_rank + qk_rope_dim, replicated
+    std::int64_t context = 0;    // tokens
+    std::int64_t key_width = 0;  // gqa: kv_heads part * head_dim; mla: kv_lora_rank + qk_rope_dim, replicated
     std::int64_t value_width = 0;  // gqa: as key_width; mla: 0, values are read from the same row
     NumberType type = NumberType::f32;
 
-    static Shape of(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, int sequences, int context_tokens);
+    static Shape of(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, int sequences,
+                    int context_tokens);
     std::int64_t bytes() const;
   };
 
   KvCache() = default;
   KvCache(Device& device, const Shape& shape);
 
-  Tensor keys(int layer) const { return layer_of(keys_, layer, shape_.key_width); }  // (sequences, context, key_width)
+  Tensor keys(int layer) const {
+    return layer_of(keys_, layer, shape_.key_width);
+  }  // (sequences, context, key_width)
   Tensor values(int layer) const { return layer_of(values_, layer, shape_.value_width); }
   std::int64_t bytes() const { return keys_.bytes() + values_.bytes(); }
 

@@ -12,11 +12,12 @@
 
 namespace moetune {
 
-// Packs rows and columns `part` of source (out, in) f32, f16 or bf16 into part.layout().bytes bytes of host memory. The
-// numbers are those of the whole matrix packed and then cut: an int8 row keeps the scale of its full width.
-// A cut inside an int4 group is our own mistake: objection_to() (memory_plan.h) refuses it.
+// Packs rows and columns `part` of source (out, in) f32, f16 or bf16 into part.layout().bytes bytes of host
+// memory. The numbers are those of the whole matrix packed and then cut: an int8 row keeps the scale of its
+// full width. A cut inside an int4 group is our own mistake: objection_to() (memory_plan.h) refuses it.
 // Throws InputError naming `name` for weights that are not finite or do not fit the type.
-void pack_matrix(Cpu& cpu, const Tensor& source, const MatrixShape& part, void* destination, const std::string& name);
+void pack_matrix(Cpu& cpu, const Tensor& source, const MatrixShape& part, void* destination,
+                 const std::string& name);
 
 // A matrix on disk.
 struct StoredMatrix {
@@ -30,6 +31,7 @@ struct StoredMatrix {
 };
 
 // Reads and packs `part` of a matrix, straight into destination where the bytes need no change.
-void read_matrix(FileSet& files, Cpu& cpu, const StoredMatrix& source, const MatrixShape& part, void* destination);
+void read_matrix(FileSet& files, Cpu& cpu, const StoredMatrix& source, const MatrixShape& part,
+                 void* destination);
 
 }  // namespace moetune

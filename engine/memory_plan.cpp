@@ -15,22 +15,28 @@ namespace {
 
 constexpr int kFractionSteps = 64;
 
-std::string mib(std::int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0)); }
+std::string mib(std::int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
+}
 
 }  // namespace
 
-MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options, const EngineLimits& asked_limits) {
+MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
+                       const EngineLimits& asked_limits) {
   const EngineLimits limits = effective_limits(options, asked_limits);
   MemoryPlan plan;
   plan.slots = cache_slots(spec, options);
-  const SlotDirectory::Shape cache{.layers = spec.moe_layer_count(), .experts = spec.experts, .slots = static_cast<int>(plan.slots)};
+  const SlotDirectory::Shape cache{
+      .layers = spec.moe_layer_count(), .experts = spec.experts, .slots = static_cast<int>(plan.slots)};
   const bool is_resident = plan.slots == std::int64_t{cache.layers} * cache.experts;
   for (int rank = 0; rank < options.tensor_parallel; ++rank) {
     const Shard shard{rank, options.tensor_parallel};
     const ExpertLayout expert = expert_layout(spec, options, shard);
     plan.dense_bytes += dense_bytes(spec, options, shard);
-    plan.kv_bytes += KvCache::Shape::of(spec, options, shard, limits.sequences, limits.context_tokens).bytes();
-    for (const ScratchItem& item : scratch_items(spec, shard, limits.step_tokens, limits.logit_rows)) plan.scratch_bytes += item.bytes();
+    plan.kv_bytes +=
+        KvCache::Shape::of(spec, options, shard, limits.sequences, limits.context_tokens).bytes();
+    for (const ScratchItem& item : scratch_items(spec, shard, limits.step_tokens, limits.logit_rows))
+      plan.scratch_bytes += item.bytes();
     if (cache.layers == 0) continue;
     plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert);
     if (!is_resident) plan.host_bytes += std::int64_t{cache.layers} * cache.experts * expert.bytes;
@@ -38,19 +44,19 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options, cons
   return plan;
 }
 
-std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptions& options, const EngineLimits& limits,
-                                        std::int64_t device_bytes) {
+std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptions& options,
+                                        const EngineLimits& limits, std::int64_t device_bytes) {
   if (const auto objection = objection_to_options(spec, options, limits)) return objection->text();
   if (device_bytes <= 0) return std::nullopt;
   const MemoryPlan plan = plan_memory(spec, options, limits);
   if (plan.total() <= device_bytes) return std::nullopt;
   const double fitting = largest_cache_fraction(spec, options, limits, device_bytes);
-  const std::string missing = fmt::format("{} needed, {} there, {} missing", mib(plan.total()), mib(device_bytes),
-                                          mib(plan.total() - device_bytes));
+  const std::string missing = fmt::format("{} needed, {} there, {} missing", mib(plan.total()),
+                                          mib(device_bytes), mib(plan.total() - device_bytes));
   if (fitting > 0.0) return Objection{"expert_cache", missing, fmt::format("at most {}", fitting)}.text();
   return Objection{"memory",
-                   fmt::format("{} even without most experts (dense {}, KV cache {}, scratch {})", missing, mib(plan.dense_bytes),
-                               mib(plan.kv_bytes), mib(plan.scratch_bytes)),
+                   fmt::format("{} even without most experts (dense {}, KV cache {}, scratch {})", missing,
+                               mib(plan.dense_bytes), mib(plan.kv_bytes), mib(plan.scratch_bytes)),
                    "fewer sequences, a shorter context, a smaller kv_type or dense_quant"}
       .text();
 }
@@ -62,7 +68,8 @@ double largest_cache_fraction(const ModelSpec& spec, const EngineOptions& option
   for (int step = kFractionSteps; step >= 1; --step) {
     candidate.expert_cache_fraction = static_cast<double>(step) / kFractionSteps;
     if (objection_to_options(spec, candidate, limits)) continue;
-    if (device_bytes <= 0 || plan_memory(spec, candidate, limits).total() <= device_bytes) return candidate.expert_cache_fraction;
+    if (device_bytes <= 0 || plan_memory(spec, candidate, limits).total() <= device_bytes)
+      return candidate.expert_cache_fraction;
   }
   return 0.0;
 }

@@ -18,7 +18,8 @@ namespace {
 
 using Rule = std::optional<Objection>;
 
-constexpr std::array kWeightTypes{NumberType::f32, NumberType::f16, NumberType::bf16, NumberType::int8, NumberType::int4, NumberType::int4_g32};
+constexpr std::array kWeightTypes{NumberType::f32,  NumberType::f16,  NumberType::bf16,
+                                  NumberType::int8, NumberType::int4, NumberType::int4_g32};
 constexpr std::array kKvTypes{NumberType::f32, NumberType::f16, NumberType::bf16};
 constexpr std::array kDegrees{1, 2, 4, 8};
 
@@ -37,21 +38,25 @@ Rule type_rule(const char* knob, const std::optional<NumberType>& type, const Ty
 
 Rule top_k_rule(const ModelSpec& spec, const EngineOptions& options) {
   if (options.top_k >= 0 && options.top_k <= spec.experts_per_token) return std::nullopt;
-  return Objection{"top_k", std::to_string(options.top_k), fmt::format("1 .. {}, the model's own", spec.experts_per_token)};
+  return Objection{"top_k", std::to_string(options.top_k),
+                   fmt::format("1 .. {}, the model's own", spec.experts_per_token)};
 }
 
 Rule cache_rule(const ModelSpec& spec, const EngineOptions& options) {
-  if (!(options.expert_cache_fraction > 0.0 && options.expert_cache_fraction <= 1.0) || options.expert_cache_bytes < 0)
-    return Objection{"expert_cache", knob_named("expert_cache").get(options), std::string(knob_named("expert_cache").accepted)};
+  if (!(options.expert_cache_fraction > 0.0 && options.expert_cache_fraction <= 1.0) ||
+      options.expert_cache_bytes < 0)
+    return Objection{"expert_cache", knob_named("expert_cache").get(options),
+                     std::string(knob_named("expert_cache").accepted)};
   const std::int64_t least = std::int64_t{spec.moe_layer_count()} * effective_top_k(spec, options);
   const std::int64_t slots = cache_slots(spec, options);
   if (slots >= least) return std::nullopt;
   const std::int64_t all = std::int64_t{spec.moe_layer_count()} * spec.experts;
-  return Objection{"expert_cache",
-                   fmt::format("{} holds {} of {} experts", knob_named("expert_cache").get(options), slots, all),
-                   fmt::format("at least {} (layers x top_k): a share of {:.4f}, or {}B", least,
-                               std::ceil(1e4 * static_cast<double>(least) / static_cast<double>(all)) / 1e4,
-                               least * expert_bytes(spec, options))};
+  return Objection{
+      "expert_cache",
+      fmt::format("{} holds {} of {} experts", knob_named("expert_cache").get(options), slots, all),
+      fmt::format("at least {} (layers x top_k): a share of {:.4f}, or {}B", least,
+                  std::ceil(1e4 * static_cast<double>(least) / static_cast<double>(all)) / 1e4,
+                  least * expert_bytes(spec, options))};
 }
 
 bool cuts_group(const std::optional<NumberType>& type, std::int64_t part) {
@@ -65,20 +70,24 @@ std::string split_obstacle(const ModelSpec& spec, const EngineOptions& options, 
   if (spec.heads % ranks != 0) return fmt::format("{} heads do not divide", spec.heads);
   if (spec.attention == AttentionKind::gqa && spec.kv_heads % ranks != 0 && ranks % spec.kv_heads != 0)
     return fmt::format("{} key/value heads do not divide", spec.kv_heads);
-  const auto inner_obstacle = [&](const char* what, std::int64_t inner, const std::optional<NumberType>& type) -> std::string {
+  const auto inner_obstacle = [&](const char* what, std::int64_t inner,
+                                  const std::optional<NumberType>& type) -> std::string {
     if (inner % ranks != 0) return fmt::format("{} {} does not divide", what, inner);
     if (cuts_group(type, inner / ranks))
-      return fmt::format("{} {} is cut into parts of {}, inside a quantization group of {}", what, inner, inner / ranks,
-                         quantization_group(*type));
+      return fmt::format("{} {} is cut into parts of {}, inside a quantization group of {}", what, inner,
+                         inner / ranks, quantization_group(*type));
     return "";
   };
   const bool has_dense_layers = spec.moe_layer_count() < spec.layers;
   std::string obstacle = inner_obstacle("expert inner width", spec.expert_inner, options.expert_quant);
-  if (obstacle.empty() && has_dense_layers) obstacle = inner_obstacle("dense inner width", spec.dense_inner, options.dense_quant);
+  if (obstacle.empty() && has_dense_layers)
+    obstacle = inner_obstacle("dense inner width", spec.dense_inner, options.dense_quant);
   if (obstacle.empty() && spec.shared_experts > 0)
-    obstacle = inner_obstacle("shared inner width", std::int64_t{spec.shared_experts} * spec.expert_inner, options.dense_quant);
+    obstacle = inner_obstacle("shared inner width", std::int64_t{spec.shared_experts} * spec.expert_inner,
+                              options.dense_quant);
   if (obstacle.empty())
-    obstacle = inner_obstacle("attention output width", std::int64_t{spec.heads} * value_head_width(spec), options.dense_quant);
+    obstacle = inner_obstacle("attention output width", std::int64_t{spec.heads} * value_head_width(spec),
+                              options.dense_quant);
   return obstacle;
 }
 
@@ -90,20 +99,23 @@ Rule tensor_parallel_rule(const ModelSpec& spec, const EngineOptions& options) {
     return Objection{"tensor_parallel", std::to_string(options.tensor_parallel), listed(possible)};
   const std::string obstacle = split_obstacle(spec, options, options.tensor_parallel);
   if (obstacle.empty()) return std::nullopt;
-  return Objection{"tensor_parallel", fmt::format("{}: {}", options.tensor_parallel, obstacle), listed(possible)};
+  return Objection{"tensor_parallel", fmt::format("{}: {}", options.tensor_parallel, obstacle),
+                   listed(possible)};
 }
 
 Rule thread_rule(const EngineOptions& options) {
   static const int cores = usable_cores();  // read once: a tuner asks this for thousands of configurations
   if (options.cpu_threads >= 0 && options.cpu_threads <= cores) return std::nullopt;
-  return Objection{"cpu_threads", std::to_string(options.cpu_threads), fmt::format("1 .. {}, the cores here", cores)};
+  return Objection{"cpu_threads", std::to_string(options.cpu_threads),
+                   fmt::format("1 .. {}, the cores here", cores)};
 }
 
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
   if (options.router == RouterPlacement::gpu) return Objection{"router", "gpu needs a GPU", "cpu"};
   const EngineOptions defaults;
-  for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin", "top_k_rule", "max_sequences", "prefix_cache"}) {
+  for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
+                           "top_k_rule", "max_sequences", "prefix_cache"}) {
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
       return Objection{name, knob.get(options) + ": this build does not act on it yet", knob.get(defaults)};
@@ -117,17 +129,20 @@ Rule limit_rule(const ModelSpec& spec, const EngineOptions& options, const Engin
     return Objection{what, std::to_string(value), fmt::format("at least {}", least)};
   };
   if (limits.context_tokens > spec.max_context)
-    return Objection{"context_tokens", std::to_string(limits.context_tokens), fmt::format("1 .. {}, the model's own", spec.max_context)};
-  for (const Rule& rule : {at_least("sequences", limits.sequences, 1), at_least("context_tokens", limits.context_tokens, 1),
-                           at_least("step_tokens", limits.step_tokens, 1), at_least("logit_rows", limits.logit_rows, 0),
-                           at_least("prefill_chunk", options.prefill_chunk, 0)})
+    return Objection{"context_tokens", std::to_string(limits.context_tokens),
+                     fmt::format("1 .. {}, the model's own", spec.max_context)};
+  for (const Rule& rule :
+       {at_least("sequences", limits.sequences, 1), at_least("context_tokens", limits.context_tokens, 1),
+        at_least("step_tokens", limits.step_tokens, 1), at_least("logit_rows", limits.logit_rows, 0),
+        at_least("prefill_chunk", options.prefill_chunk, 0)})
     if (rule) return rule;
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options, const EngineLimits& limits) {
+std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options,
+                                              const EngineLimits& limits) {
   if (Rule rule = top_k_rule(spec, options)) return rule;
   if (Rule rule = type_rule("expert_quant", options.expert_quant, kWeightTypes)) return rule;
   if (Rule rule = type_rule("dense_quant", options.dense_quant, kWeightTypes)) return rule;
@@ -142,7 +157,8 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
 EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& limits) {
   EngineLimits effective = limits;
   if (options.prefill_chunk > 0) effective.step_tokens = std::max(options.prefill_chunk, limits.sequences);
-  if (limits.logit_rows == 0 || limits.logit_rows > effective.step_tokens) effective.logit_rows = effective.step_tokens;
+  if (limits.logit_rows == 0 || limits.logit_rows > effective.step_tokens)
+    effective.logit_rows = effective.step_tokens;
   return effective;
 }
 
@@ -155,9 +171,11 @@ std::int64_t expert_bytes(const ModelSpec& spec, const EngineOptions& options) {
 
 std::int64_t cache_slots(const ModelSpec& spec, const EngineOptions& options) {
   const std::int64_t all = std::int64_t{spec.moe_layer_count()} * spec.experts;
-  if (options.expert_cache_bytes > 0) return std::min(all, options.expert_cache_bytes / expert_bytes(spec, options));
+  if (options.expert_cache_bytes > 0)
+    return std::min(all, options.expert_cache_bytes / expert_bytes(spec, options));
   constexpr double rounding = 1e-9;  // so that 0.3 of 10 is 3
-  return std::min(all, static_cast<std::int64_t>(options.expert_cache_fraction * static_cast<double>(all) + rounding));
+  return std::min(
+      all, static_cast<std::int64_t>(options.expert_cache_fraction * static_cast<double>(all) + rounding));
 }
 
 }  // namespace moetune

@@ -1,5 +1,5 @@
-// What options a model can take in this build, and what they come to. Start at objection_to_options(); memory_plan.h adds
-// the memory.
+// What options a model can take in this build, and what they come to. Start at objection_to_options();
+// memory_plan.h adds the memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct Objection {
 };
 
 // The first rule that model, options and limits break together; memory is not looked at.
-std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options, const EngineLimits& limits);
+std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options,
+                                              const EngineLimits& limits);
 
 // Experts per token in effect.
 inline int effective_top_k(const ModelSpec& spec, const EngineOptions& options) {

@@ -23,19 +23,20 @@ struct Rank {
   const ModelSpec* spec = nullptr;
   Shard shard;
   LocalGroup* group = nullptr;  // null with one rank
-  Device device;
+  Cpu host;                     // loads, packs and reads experts
+  Device device;                // computes; the same threads where it is a CPU
   Weights weights;
   KvCache kv;
   Scratch scratch;
-  std::unique_ptr<ExpertStore> store;   // null without routed layers
+  std::unique_ptr<ExpertStore> store;  // null without routed layers
   std::unique_ptr<ExpertCache> cache;
-  int top_k = 0;                        // experts per token in effect
-  Engine::RoutingObserver observer;     // rank 0 only
-  std::vector<std::int32_t> chosen_ids;     // of the running layer, on the host
-  std::vector<float> chosen_weights;        // the same; only for the observer
+  int top_k = 0;                         // experts per token in effect
+  Engine::RoutingObserver observer;      // rank 0 only
+  std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
+  std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;
 
-  explicit Rank(Device on) : device(std::move(on)) {}
+  explicit Rank(const Cpu& cpu) : host(cpu), device(cpu) {}
 };
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.

@@ -4,7 +4,8 @@
 
 namespace moetune {
 
-std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard, std::int64_t tokens, std::int64_t logit_rows) {
+std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard, std::int64_t tokens,
+                                       std::int64_t logit_rows) {
   constexpr NumberType f32 = NumberType::f32;
   constexpr NumberType i32 = NumberType::i32;
   const std::int64_t heads = shard.heads(spec).count;
@@ -56,9 +57,28 @@ Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items) {
 
 std::int64_t Scratch::bytes() const {
   std::int64_t sum = 0;
-  for (const OwnedTensor* tensor :
-       {&ids, &sequences, &positions, &wanted, &residual, &normed, &output, &q_compressed, &q, &k, &v, &q_latent, &attended_latent,
-        &attended, &gate, &up, &router_logits, &expert_ids, &expert_weights, &expert_rows, &wanted_rows, &logits})
+  for (const OwnedTensor* tensor : {&ids,
+                                    &sequences,
+                                    &positions,
+                                    &wanted,
+                                    &residual,
+                                    &normed,
+                                    &output,
+                                    &q_compressed,
+                                    &q,
+                                    &k,
+                                    &v,
+                                    &q_latent,
+                                    &attended_latent,
+                                    &attended,
+                                    &gate,
+                                    &up,
+                                    &router_logits,
+                                    &expert_ids,
+                                    &expert_weights,
+                                    &expert_rows,
+                                    &wanted_rows,
+                                    &logits})
     sum += tensor->bytes();
   return sum;
 }

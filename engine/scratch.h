@@ -1,5 +1,5 @@
-// Activations of one step on one rank, allocated once for the largest step. Start at scratch_items(): the list that both
-// the allocation and the memory plan read.
+// Activations of one step on one rank, allocated once for the largest step. Start at scratch_items(): the
+// list that both the allocation and the memory plan read.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ struct Scratch {
   OwnedTensor normed;    // (tokens, hidden)
   OwnedTensor output;    // (tokens, hidden) of attention or feed-forward, before it joins the residual
 
-  OwnedTensor q_compressed;     // mla with q_lora: (tokens, q_lora_rank)
-  OwnedTensor q;                // (tokens, heads part, q head width)
-  OwnedTensor k;                // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
-  OwnedTensor v;                // gqa: (tokens, kv heads part, head_dim)
+  OwnedTensor q_compressed;  // mla with q_lora: (tokens, q_lora_rank)
+  OwnedTensor q;             // (tokens, heads part, q head width)
+  OwnedTensor k;  // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
+  OwnedTensor v;  // gqa: (tokens, kv heads part, head_dim)
   OwnedTensor q_latent;         // mla: (tokens, heads part, kv_lora_rank)
   OwnedTensor attended_latent;  // mla: (tokens, heads part, kv_lora_rank)
   OwnedTensor attended;         // (tokens, heads part, value head width)
@@ -55,8 +55,10 @@ struct ScratchItem {
   std::int64_t bytes() const { return shape[0] * shape[1] * shape[2] * element_bytes(type); }
 };
 
-// tokens, logit_rows: most of one step. Sized for the model's own top-k, so that changing top_k needs no new scratch.
-std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard, std::int64_t tokens, std::int64_t logit_rows);
+// tokens, logit_rows: most of one step. Sized for the model's own top-k, so that changing top_k needs no new
+// scratch.
+std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard, std::int64_t tokens,
+                                       std::int64_t logit_rows);
 
 Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items);
 

@@ -1,8 +1,9 @@
 // Which part of every layer a tensor-parallel rank owns. Start at Shard.
 //
-// Split: attention heads (key/value heads too, or replicated where there are fewer of them than ranks), the inner widths
-// of dense, shared and routed feed-forwards, the vocabulary rows of the head. Replicated: embedding, norms, router,
-// MLA's latent projections. Every rank adds its part of attention and feed-forward by an all-reduce.
+// Split: attention heads (key/value heads too, or replicated where there are fewer of them than ranks), the
+// inner widths of dense, shared and routed feed-forwards, the vocabulary rows of the head. Replicated:
+// embedding, norms, router, MLA's latent projections. Every rank adds its part of attention and feed-forward
+// by an all-reduce.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,9 @@ struct Shard {
   Slice kv_heads(const ModelSpec& spec) const;
   Slice dense_inner(const ModelSpec& spec) const { return part_of(spec.dense_inner); }
   Slice expert_inner(const ModelSpec& spec) const { return part_of(spec.expert_inner); }
-  Slice shared_inner(const ModelSpec& spec) const { return part_of(std::int64_t{spec.shared_experts} * spec.expert_inner); }
+  Slice shared_inner(const ModelSpec& spec) const {
+    return part_of(std::int64_t{spec.shared_experts} * spec.expert_inner);
+  }
   Slice vocabulary(const ModelSpec& spec) const { return part_of(spec.vocabulary); }
 };
 

@@ -6,8 +6,10 @@
 namespace moetune {
 
 SlotDirectory::SlotDirectory(const Shape& shape) : shape_(shape) {
-  assert(shape.layers >= 1 && shape.experts >= 1 && shape.slots >= 1 && shape.slots <= shape.layers * shape.experts);
-  const std::size_t experts = static_cast<std::size_t>(shape.layers) * static_cast<std::size_t>(shape.experts);
+  assert(shape.layers >= 1 && shape.experts >= 1 && shape.slots >= 1 &&
+         shape.slots <= shape.layers * shape.experts);
+  const std::size_t experts =
+      static_cast<std::size_t>(shape.layers) * static_cast<std::size_t>(shape.experts);
   slots_.resize(static_cast<std::size_t>(shape.slots));
   slot_of_.assign(experts, -1);
   last_asked_.assign(experts, 0);
@@ -35,7 +37,8 @@ void SlotDirectory::hold(int layer, int expert) {
 std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expert) {
   const std::size_t wanted = key(layer, expert);
   assert(slot_of_[wanted] < 0);
-  const Slice range = shape_.policy == CachePolicy::layer_lru ? slots_of_layer(layer) : Slice{0, shape_.slots};
+  const Slice range =
+      shape_.policy == CachePolicy::layer_lru ? slots_of_layer(layer) : Slice{0, shape_.slots};
   Slot* chosen = nullptr;
   for (std::int64_t index = range.begin; index < range.begin + range.count; ++index) {
     Slot& slot = slots_[static_cast<std::size_t>(index)];
@@ -65,7 +68,9 @@ void SlotDirectory::remove(int layer, int expert) {
   index = -1;
 }
 
-Slice SlotDirectory::slots_of_layer(int layer) const { return Shard{layer, shape_.layers}.part_of(shape_.slots); }
+Slice SlotDirectory::slots_of_layer(int layer) const {
+  return Shard{layer, shape_.layers}.part_of(shape_.slots);
+}
 
 bool SlotDirectory::leaves_before(const Slot& a, const Slot& b) const {
   const auto first = static_cast<std::size_t>(a.expert);

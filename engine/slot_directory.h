@@ -1,11 +1,13 @@
-// Which routed expert lies in which slot of the expert cache, and which one leaves when another needs room. Pure logic:
-// no weights, no clock, no threads. Start at look_up() and place().
+// Which routed expert lies in which slot of the expert cache, and which one leaves when another needs room.
+// Pure logic: no weights, no clock, no threads. Start at look_up() and place().
 //
 //   lru        the expert not asked for longest leaves, whatever its layer
 //   lfu        the one asked for in the fewest steps leaves; among equals the one not asked for longest
-//   layer_lru  every layer has an equal share of the slots and its own lru: a sweep through all layers, which is what a
+//   layer_lru  every layer has an equal share of the slots and its own lru: a sweep through all layers, which
+//   is what a
 //              token is, cannot empty the cache of the layers that come next
-//   pinned     the first experts a layer asks for keep half of its share for good; the other slots are one lru
+//   pinned     the first experts a layer asks for keep half of its share for good; the other slots are one
+//   lru
 #pragma once
 
 #include <cstdint>
@@ -60,15 +62,17 @@ class SlotDirectory {
     bool pinned = false;
   };
 
-  std::size_t key(int layer, int expert) const { return static_cast<std::size_t>(layer * shape_.experts + expert); }
+  std::size_t key(int layer, int expert) const {
+    return static_cast<std::size_t>(layer * shape_.experts + expert);
+  }
   bool leaves_before(const Slot& a, const Slot& b) const;
   bool may_pin(int layer) const;
 
   Shape shape_;
   std::vector<Slot> slots_;
-  std::vector<std::int32_t> slot_of_;        // per expert of every layer
-  std::vector<std::uint64_t> last_asked_;    // per expert of every layer: value of clock_ then
-  std::vector<std::uint64_t> times_asked_;   // per expert of every layer
+  std::vector<std::int32_t> slot_of_;       // per expert of every layer
+  std::vector<std::uint64_t> last_asked_;   // per expert of every layer: value of clock_ then
+  std::vector<std::uint64_t> times_asked_;  // per expert of every layer
   std::vector<int> pinned_in_layer_;
   std::uint64_t clock_ = 0;
   std::uint64_t wave_ = 1;

@@ -22,7 +22,8 @@
 namespace moetune {
 namespace {
 
-constexpr int kFormat = 1;  // counts up when the packing of experts changes, so that old files are written again
+constexpr int kFormat =
+    1;  // counts up when the packing of experts changes, so that old files are written again
 constexpr std::int64_t kHeaderBytes = 4096;
 constexpr std::int64_t kBatchBytes = 64 << 20;  // packed in memory before they are written
 constexpr std::string_view kPartialSuffix = ".partial";
@@ -30,16 +31,20 @@ constexpr std::time_t kAbandonedSeconds = 60;
 
 // The header says in words what the file holds; it is compared as a whole.
 std::vector<std::byte> header_of(const SpillContents& contents) {
-  const std::string text = fmt::format("moetune experts, format {}\nmodel {}\ntype {}\nrank {} of {}\n{} experts of {} bytes\n",
-                                       kFormat, contents.model_hash, contents.number_type, contents.rank, contents.ranks,
-                                       contents.experts, contents.expert_bytes);
+  const std::string text =
+      fmt::format("moetune experts, format {}\nmodel {}\ntype {}\nrank {} of {}\n{} experts of {} bytes\n",
+                  kFormat, contents.model_hash, contents.number_type, contents.rank, contents.ranks,
+                  contents.experts, contents.expert_bytes);
   std::vector<std::byte> header(kHeaderBytes);
-  std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(text.size(), header.size())), header.begin(),
-                 [](char letter) { return static_cast<std::byte>(letter); });
+  std::transform(text.begin(),
+                 text.begin() + static_cast<std::ptrdiff_t>(std::min(text.size(), header.size())),
+                 header.begin(), [](char letter) { return static_cast<std::byte>(letter); });
   return header;
 }
 
-std::int64_t file_bytes_of(const SpillContents& contents) { return kHeaderBytes + contents.experts * contents.expert_bytes; }
+std::int64_t file_bytes_of(const SpillContents& contents) {
+  return kHeaderBytes + contents.experts * contents.expert_bytes;
+}
 
 // Closes the descriptor unless it was released.
 class Descriptor {
@@ -68,7 +73,8 @@ bool matches(int descriptor, const std::string& path, const SpillContents& conte
   return header == header_of(contents);
 }
 
-// A killed writer leaves its partial file behind: nobody holds its lock and nobody has written to it for a while.
+// A killed writer leaves its partial file behind: nobody holds its lock and nobody has written to it for a
+// while.
 void remove_abandoned_files(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
@@ -102,7 +108,8 @@ class PartialFile {
 
   void become(const std::string& final_path) {
     if (::fsync(file_.get()) != 0) throw_file_error(path_, "cannot be flushed to disk");
-    if (::rename(path_.c_str(), final_path.c_str()) != 0) throw_file_error(path_, "cannot be renamed to " + final_path);
+    if (::rename(path_.c_str(), final_path.c_str()) != 0)
+      throw_file_error(path_, "cannot be renamed to " + final_path);
     renamed_ = true;
   }
 
@@ -116,13 +123,14 @@ void write_spill_file(const std::string& path, const SpillContents& contents, co
   PartialFile partial(path);
   const std::vector<std::byte> header = header_of(contents);
   write_range(partial.descriptor(), partial.path(), 0, header.data(), kHeaderBytes);
-  const std::int64_t per_batch = std::clamp<std::int64_t>(kBatchBytes / contents.expert_bytes, 1, contents.experts);
+  const std::int64_t per_batch =
+      std::clamp<std::int64_t>(kBatchBytes / contents.expert_bytes, 1, contents.experts);
   std::vector<std::byte> batch(static_cast<std::size_t>(per_batch * contents.expert_bytes));
   for (std::int64_t begin = 0; begin < contents.experts; begin += per_batch) {
     const std::int64_t count = std::min(per_batch, contents.experts - begin);
     pack(begin, count, batch.data());
-    write_range(partial.descriptor(), partial.path(), kHeaderBytes + begin * contents.expert_bytes, batch.data(),
-                count * contents.expert_bytes);
+    write_range(partial.descriptor(), partial.path(), kHeaderBytes + begin * contents.expert_bytes,
+                batch.data(), count * contents.expert_bytes);
   }
   partial.become(path);
 }
@@ -135,8 +143,8 @@ SpillFile::SpillFile(std::string path, int descriptor, const SpillContents& cont
 SpillFile::~SpillFile() { ::close(descriptor_); }
 
 void SpillFile::read(std::int64_t index, void* destination) const {
-  read_range(descriptor_, path_, kHeaderBytes + index * contents_.expert_bytes, static_cast<std::byte*>(destination),
-             contents_.expert_bytes);
+  read_range(descriptor_, path_, kHeaderBytes + index * contents_.expert_bytes,
+             static_cast<std::byte*>(destination), contents_.expert_bytes);
 }
 
 std::string spill_directory() {
@@ -150,18 +158,21 @@ std::string spill_directory() {
   return std::filesystem::temp_directory_path() / "moetune";
 }
 
-std::unique_ptr<SpillFile> open_spill_file(const std::string& directory, const SpillContents& contents, const PackExperts& pack) {
+std::unique_ptr<SpillFile> open_spill_file(const std::string& directory, const SpillContents& contents,
+                                           const PackExperts& pack) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
-  if (failure) throw std::runtime_error(directory + ": cannot be created for quantized experts: " + failure.message());
-  const std::string path = fmt::format("{}/{}-{}-{}of{}.experts", directory, contents.model_hash, contents.number_type,
-                                       contents.rank + 1, contents.ranks);
+  if (failure)
+    throw std::runtime_error(directory + ": cannot be created for quantized experts: " + failure.message());
+  const std::string path = fmt::format("{}/{}-{}-{}of{}.experts", directory, contents.model_hash,
+                                       contents.number_type, contents.rank + 1, contents.ranks);
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0 || !matches(file.get(), path, contents)) {
     remove_abandoned_files(directory);
     write_spill_file(path, contents, pack);
     file = Descriptor(open_for_reading(path));
-    if (!matches(file.get(), path, contents)) throw std::runtime_error(path + ": is not what was just written to it");
+    if (!matches(file.get(), path, contents))
+      throw std::runtime_error(path + ": is not what was just written to it");
   }
   return std::make_unique<SpillFile>(path, file.release(), contents);
 }

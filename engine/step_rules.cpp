@@ -9,8 +9,10 @@
 namespace moetune {
 namespace {
 
-void require(bool holds, std::size_t place, const char* field, std::int64_t found, const std::string& accepted) {
-  if (!holds) throw InputError(fmt::format("token {} of the step, {}", place, field), std::to_string(found), accepted);
+void require(bool holds, std::size_t place, const char* field, std::int64_t found,
+             const std::string& accepted) {
+  if (!holds)
+    throw InputError(fmt::format("token {} of the step, {}", place, field), std::to_string(found), accepted);
 }
 
 }  // namespace
@@ -24,15 +26,18 @@ ContextLengths::ContextLengths(const EngineLimits& limits, int vocabulary)
 
 void ContextLengths::accept(std::span<const StepToken> step) {
   if (step.empty() || step.size() > static_cast<std::size_t>(limits_.step_tokens))
-    throw InputError("step", fmt::format("{} tokens", step.size()), fmt::format("1 .. {}", limits_.step_tokens));
+    throw InputError("step", fmt::format("{} tokens", step.size()),
+                     fmt::format("1 .. {}", limits_.step_tokens));
   const auto wanting = std::ranges::count_if(step, &StepToken::wants_logits);
   if (wanting > limits_.logit_rows)
-    throw InputError("step", fmt::format("{} tokens want logits", wanting), fmt::format("at most {}", limits_.logit_rows));
+    throw InputError("step", fmt::format("{} tokens want logits", wanting),
+                     fmt::format("at most {}", limits_.logit_rows));
   next_ = lengths_;
   std::fill(in_step_.begin(), in_step_.end(), false);
   for (std::size_t place = 0; place < step.size(); ++place) {
     const StepToken& token = step[place];
-    require(token.id >= 0 && token.id < vocabulary_, place, "id", token.id, fmt::format("0 .. {}", vocabulary_ - 1));
+    require(token.id >= 0 && token.id < vocabulary_, place, "id", token.id,
+            fmt::format("0 .. {}", vocabulary_ - 1));
     require(token.sequence >= 0 && token.sequence < limits_.sequences, place, "sequence", token.sequence,
             fmt::format("0 .. {}", limits_.sequences - 1));
     const auto sequence = static_cast<std::size_t>(token.sequence);

@@ -1,4 +1,5 @@
-// Which steps an engine accepts, and how long each sequence's context is after them. Start at ContextLengths::accept().
+// Which steps an engine accepts, and how long each sequence's context is after them. Start at
+// ContextLengths::accept().
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ class ContextLengths {
  public:
   ContextLengths(const EngineLimits& limits, int vocabulary);
 
-  // Checks a whole step against limits and contexts, then lengthens (or shortens, where a tail is overwritten) the
-  // contexts. Throws InputError naming the token's place in the step, with nothing changed.
+  // Checks a whole step against limits and contexts, then lengthens (or shortens, where a tail is
+  // overwritten) the contexts. Throws InputError naming the token's place in the step, with nothing changed.
   void accept(std::span<const StepToken> step);
 
   void forget();  // all contexts empty

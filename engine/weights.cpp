@@ -15,13 +15,19 @@
 namespace moetune {
 namespace {
 
-// Matrices are read and packed this many bytes at a time, so that loading needs little memory beside what it fills.
+// Matrices are read and packed this many bytes at a time, so that loading needs little memory beside what it
+// fills.
 constexpr std::int64_t kPieceBytes = 16 << 20;
 
 class Loader {
  public:
-  Loader(Device& device, const Checkpoint& checkpoint, const EngineOptions& options, Weights& weights)
-      : device_(device), checkpoint_(checkpoint), host_(std::get<Cpu>(device)), quantizes_(options.dense_quant), weights_(weights) {}
+  Loader(Device& device, Cpu& host, const Checkpoint& checkpoint, const EngineOptions& options,
+         Weights& weights)
+      : device_(device),
+        checkpoint_(checkpoint),
+        host_(host),
+        quantizes_(options.dense_quant),
+        weights_(weights) {}
 
   // In the type the shape says when dense_quant asks for one, else as shipped.
   WeightMatrix matrix(const NamedTensor& name, MatrixShape shape) {
@@ -37,7 +43,8 @@ class Loader {
     return packed(source, shape);
   }
 
-  FeedForwardWeights feed_forward(const NamedTensor& gate, const NamedTensor& up, const NamedTensor& down, const FeedForwardShape& shape) {
+  FeedForwardWeights feed_forward(const NamedTensor& gate, const NamedTensor& up, const NamedTensor& down,
+                                  const FeedForwardShape& shape) {
     return {matrix(gate, shape.gate), matrix(up, shape.up), matrix(down, shape.down)};
   }
 
@@ -92,8 +99,8 @@ class Loader {
       read_matrix(files_, host_, source, piece, staging_.data());
       const std::int64_t scale_row_bytes = layout.scales_per_row * layout.scale_bytes;
       copy_to_device(device_, staging_.data(), data + first * layout.row_bytes, rows * layout.row_bytes);
-      copy_to_device(device_, staging_.data() + part.scales_offset, data + layout.scales_offset + first * scale_row_bytes,
-                     rows * scale_row_bytes);
+      copy_to_device(device_, staging_.data() + part.scales_offset,
+                     data + layout.scales_offset + first * scale_row_bytes, rows * scale_row_bytes);
     }
     return {data, layout};
   }
@@ -113,9 +120,10 @@ class Loader {
   std::vector<std::byte> staging_;
 };
 
-// Splits kv_b (per head: key rows, then value rows) and turns the key part round, so that a query can be moved into the
-// space of the compressed cache.
-void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, const NamedTensor& kv_b, AttentionWeights& attention) {
+// Splits kv_b (per head: key rows, then value rows) and turns the key part round, so that a query can be
+// moved into the space of the compressed cache.
+void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, const NamedTensor& kv_b,
+                   AttentionWeights& attention) {
   const std::vector<float> values = loader.values_of(kv_b);
   const auto rank = static_cast<std::size_t>(spec.kv_lora_rank);
   const auto nope = static_cast<std::size_t>(spec.qk_nope_dim);
@@ -124,17 +132,20 @@ void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, co
   std::vector<float> key_up(head_count * rank * nope);
   std::vector<float> value_up(head_count * value_width * rank);
   for (std::size_t head = 0; head < head_count; ++head) {
-    const float* rows = values.data() + (static_cast<std::size_t>(heads.begin) + head) * (nope + value_width) * rank;
+    const float* rows =
+        values.data() + (static_cast<std::size_t>(heads.begin) + head) * (nope + value_width) * rank;
     for (std::size_t row = 0; row < nope; ++row)
       for (std::size_t column = 0; column < rank; ++column)
         key_up[(head * rank + column) * nope + row] = rows[row * rank + column];
-    std::memcpy(value_up.data() + head * value_width * rank, rows + nope * rank, value_width * rank * sizeof(float));
+    std::memcpy(value_up.data() + head * value_width * rank, rows + nope * rank,
+                value_width * rank * sizeof(float));
   }
   attention.key_up = loader.on_device(key_up, {heads.count, spec.kv_lora_rank, spec.qk_nope_dim});
   attention.value_up = loader.on_device(value_up, {heads.count, spec.v_head_dim, spec.kv_lora_rank});
 }
 
-AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const LayerTensors& names, const LayerShape& shape, const Shard& shard) {
+AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const LayerTensors& names,
+                                const LayerShape& shape, const Shard& shard) {
   AttentionWeights attention;
   attention.q = loader.matrix(names.q, shape.q);
   attention.k = loader.matrix(names.k, shape.k);
@@ -157,7 +168,8 @@ AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const Lay
   return attention;
 }
 
-LayerWeights load_layer(Loader& loader, const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard) {
+LayerWeights load_layer(Loader& loader, const ModelSpec& spec, const EngineOptions& options, int layer,
+                        const Shard& shard) {
   const LayerTensors names = layer_tensors(spec, layer);
   const LayerShape shape = layer_shape(spec, options, layer, shard);
   LayerWeights weights;
@@ -196,12 +208,13 @@ double softmax_scale(const ModelSpec& spec) {
 
 }  // namespace
 
-Weights load_weights(Device& device, const Checkpoint& checkpoint, const EngineOptions& options, const Shard& shard) {
+Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, const EngineOptions& options,
+                     const Shard& shard) {
   const ModelSpec& spec = checkpoint.spec();
   const ModelTensors names = model_tensors(spec);
   const ModelShape shape = model_shape(spec, shard);
   Weights weights;
-  Loader loader(device, checkpoint, options, weights);
+  Loader loader(device, host, checkpoint, options, weights);
   weights.embedding = loader.as_shipped(names.embedding, shape.embedding);
   if (shape.head.exists()) {
     weights.head = loader.as_shipped(names.head, shape.head);

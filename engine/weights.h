@@ -14,7 +14,8 @@
 
 namespace moetune {
 
-// Views into Weights::memory; empty where the model has no such tensor. Shapes: the rank's part (dense_shapes.h).
+// Views into Weights::memory; empty where the model has no such tensor. Shapes: the rank's part
+// (dense_shapes.h).
 struct FeedForwardWeights {
   WeightMatrix gate;  // (inner, hidden)
   WeightMatrix up;    // (inner, hidden)
@@ -54,10 +55,10 @@ struct LayerWeights {
 };
 
 struct Weights {
-  WeightMatrix embedding;  // (vocabulary, hidden)
-  WeightMatrix head;       // (vocabulary part, hidden); rows of the embedding when tied
-  Tensor final_norm;       // (hidden)
-  Tensor rope_frequencies; // (rope.dim / 2)
+  WeightMatrix embedding;   // (vocabulary, hidden)
+  WeightMatrix head;        // (vocabulary part, hidden); rows of the embedding when tied
+  Tensor final_norm;        // (hidden)
+  Tensor rope_frequencies;  // (rope.dim / 2)
   float rope_scale = 1.0F;
   float softmax_scale = 1.0F;
   std::vector<LayerWeights> layers;
@@ -66,9 +67,11 @@ struct Weights {
   std::int64_t bytes = 0;
 };
 
-// Loads a rank's part onto its device: matrices as the checkpoint ships them, or in options.dense_quant (not embedding,
-// head and router, nor MLA's absorbed up-projections, which are f32).
-// Throws InputError naming a tensor whose weights do not fit the type, std::runtime_error when a file cannot be read.
-Weights load_weights(Device& device, const Checkpoint& checkpoint, const EngineOptions& options, const Shard& shard);
+// Loads a rank's part onto its device, packed by the host: matrices as the checkpoint ships them, or in
+// options.dense_quant (not embedding, head and router, nor MLA's absorbed up-projections, which are f32).
+// Throws InputError naming a tensor whose weights do not fit the type, std::runtime_error when a file cannot
+// be read.
+Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, const EngineOptions& options,
+                     const Shard& shard);
 
 }  // namespace moetune

@@ -17,13 +17,13 @@ struct SizeUnit {
   std::string_view name;
   std::int64_t bytes;
 };
-constexpr std::array<SizeUnit, 9> kSizeUnits{{{"TiB", kKibi * kKibi * kKibi * kKibi},
-                                              {"GiB", kKibi * kKibi * kKibi},
-                                              {"MiB", kKibi * kKibi},
+constexpr std::array<SizeUnit, 9> kSizeUnits{{{"TiB", kKibi* kKibi* kKibi* kKibi},
+                                              {"GiB", kKibi* kKibi* kKibi},
+                                              {"MiB", kKibi* kKibi},
                                               {"KiB", kKibi},
-                                              {"TB", kKilo * kKilo * kKilo * kKilo},
-                                              {"GB", kKilo * kKilo * kKilo},
-                                              {"MB", kKilo * kKilo},
+                                              {"TB", kKilo* kKilo* kKilo* kKilo},
+                                              {"GB", kKilo* kKilo* kKilo},
+                                              {"MB", kKilo* kKilo},
                                               {"KB", kKilo},
                                               {"B", 1}}};
 
@@ -42,13 +42,15 @@ std::optional<Number> whole_number(std::string_view text) {
 
 }  // namespace
 
-int parse_integer(std::string_view knob, std::string_view text, std::string_view accepted, int least, int most) {
+int parse_integer(std::string_view knob, std::string_view text, std::string_view accepted, int least,
+                  int most) {
   const auto value = whole_number<int>(text);
   if (!value || *value < least || *value > most) refuse(knob, text, accepted);
   return *value;
 }
 
-double parse_number(std::string_view knob, std::string_view text, std::string_view accepted, double least, double most) {
+double parse_number(std::string_view knob, std::string_view text, std::string_view accepted, double least,
+                    double most) {
   const auto value = whole_number<double>(text);
   if (!value || !(*value >= least && *value <= most)) refuse(knob, text, accepted);  // NaN is refused, too
   return *value;
@@ -76,7 +78,8 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
 
 std::string size_text(std::int64_t bytes) {
   for (const SizeUnit& unit : kSizeUnits)
-    if (unit.name.size() == 3 && bytes % unit.bytes == 0) return std::to_string(bytes / unit.bytes) + std::string(unit.name);
+    if (unit.name.size() == 3 && bytes % unit.bytes == 0)
+      return std::to_string(bytes / unit.bytes) + std::string(unit.name);
   return std::to_string(bytes) + "B";
 }
 

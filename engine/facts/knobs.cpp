@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kAnyCount = std::numeric_limits<int>::max();
 
-// A field whose 0 has a name of its own ("native": as the model has it; "auto": as engine or workload choose).
+// A field whose 0 has a name of its own ("native": as the model has it; "auto": as engine or workload
+// choose).
 struct CountKnob {
   std::string_view name;
   std::string_view accepted;
@@ -30,8 +31,10 @@ struct CountKnob {
 };
 
 constexpr CountKnob kTopK{"top_k", "1 .. the model's own, native", "native", &EngineOptions::top_k};
-constexpr CountKnob kPrefillChunk{"prefill_chunk", "tokens, at least 1; auto", "auto", &EngineOptions::prefill_chunk};
-constexpr CountKnob kMaxSequences{"max_sequences", "1 .. 256, auto", "auto", &EngineOptions::max_sequences, 256};
+constexpr CountKnob kPrefillChunk{"prefill_chunk", "tokens, at least 1; auto", "auto",
+                                  &EngineOptions::prefill_chunk};
+constexpr CountKnob kMaxSequences{"max_sequences", "1 .. 256, auto", "auto", &EngineOptions::max_sequences,
+                                  256};
 constexpr CountKnob kCpuThreads{"cpu_threads", "1 .. cores, auto", "auto", &EngineOptions::cpu_threads};
 
 // One of a fixed list of names.
@@ -67,8 +70,10 @@ constexpr std::array<std::pair<std::string_view, Type>, 8> kWeightTypes{{{"check
                                                                          {"mxfp4", NumberType::mxfp4},
                                                                          {"f32", NumberType::f32}}};
 constexpr std::string_view kWeightTypeNames = "checkpoint, f32, bf16, fp8, int8, int4, int4_g32, mxfp4";
-constexpr ChoiceKnob<Type, 8> kExpertQuant{"expert_quant", kWeightTypeNames, &EngineOptions::expert_quant, kWeightTypes};
-constexpr ChoiceKnob<Type, 8> kDenseQuant{"dense_quant", kWeightTypeNames, &EngineOptions::dense_quant, kWeightTypes};
+constexpr ChoiceKnob<Type, 8> kExpertQuant{"expert_quant", kWeightTypeNames, &EngineOptions::expert_quant,
+                                           kWeightTypes};
+constexpr ChoiceKnob<Type, 8> kDenseQuant{"dense_quant", kWeightTypeNames, &EngineOptions::dense_quant,
+                                          kWeightTypes};
 constexpr ChoiceKnob<Type, 6> kKvType{"kv_type",
                                       "auto, f32, f16, bf16, fp8, int8",
                                       &EngineOptions::kv_type,
@@ -80,11 +85,16 @@ constexpr ChoiceKnob<Type, 6> kKvType{"kv_type",
                                         {"int8", NumberType::int8}}}};
 
 constexpr std::array<std::pair<std::string_view, int>, 4> kDegrees{{{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}}};
-constexpr ChoiceKnob<int, 4> kTensorParallel{"tensor_parallel", "1, 2, 4, 8", &EngineOptions::tensor_parallel, kDegrees};
-constexpr ChoiceKnob<int, 4> kExpertParallel{"expert_parallel", "1, 2, 4, 8", &EngineOptions::expert_parallel, kDegrees};
+constexpr ChoiceKnob<int, 4> kTensorParallel{"tensor_parallel", "1, 2, 4, 8", &EngineOptions::tensor_parallel,
+                                             kDegrees};
+constexpr ChoiceKnob<int, 4> kExpertParallel{"expert_parallel", "1, 2, 4, 8", &EngineOptions::expert_parallel,
+                                             kDegrees};
 
 constexpr ChoiceKnob<RouterPlacement, 2> kRouter{
-    "router", "gpu, cpu", &EngineOptions::router, {{{"gpu", RouterPlacement::gpu}, {"cpu", RouterPlacement::cpu}}}};
+    "router",
+    "gpu, cpu",
+    &EngineOptions::router,
+    {{{"gpu", RouterPlacement::gpu}, {"cpu", RouterPlacement::cpu}}}};
 constexpr ChoiceKnob<CachePolicy, 4> kCachePolicy{"cache_policy",
                                                   "lru, lfu, layer_lru, pinned",
                                                   &EngineOptions::cache_policy,
@@ -111,7 +121,9 @@ struct SwitchKnob {
   bool EngineOptions::*field;
 
   static constexpr std::string_view accepted = "on, off";
-  void set(EngineOptions& options, std::string_view value) const { options.*field = parse_on_off(name, value); }
+  void set(EngineOptions& options, std::string_view value) const {
+    options.*field = parse_on_off(name, value);
+  }
   std::string get(const EngineOptions& options) const { return options.*field ? "on" : "off"; }
 };
 constexpr SwitchKnob kCudaGraph{"cuda_graph", &EngineOptions::cuda_graph};
@@ -132,7 +144,8 @@ struct ExpertCacheKnob {
     options.expert_cache_bytes = 0;
   }
   std::string get(const EngineOptions& options) const {
-    return options.expert_cache_bytes > 0 ? size_text(options.expert_cache_bytes) : number_text(options.expert_cache_fraction);
+    return options.expert_cache_bytes > 0 ? size_text(options.expert_cache_bytes)
+                                          : number_text(options.expert_cache_fraction);
   }
 };
 constexpr ExpertCacheKnob kExpertCache;
@@ -153,7 +166,8 @@ struct TopKRuleKnob {
   void set(EngineOptions& options, std::string_view value) const {
     constexpr std::string_view threshold = "threshold:";
     if (value.starts_with(threshold)) {
-      const double share = parse_number(name, value.substr(threshold.size()), accepted, std::numeric_limits<double>::min(), 1.0);
+      const double share = parse_number(name, value.substr(threshold.size()), accepted,
+                                        std::numeric_limits<double>::min(), 1.0);
       options.top_k_rule = std::string(threshold) + number_text(share);
     } else if (value == "static" || value == "per_layer") {
       options.top_k_rule = value;
@@ -191,29 +205,44 @@ constexpr bool kKeeps = false;
 constexpr bool kDefaultSpace = true;
 constexpr bool kFullSpace = false;
 
-// kChanges also where only the rounding differs: tensor and expert parallel sum in another order, a router or expert
-// computed elsewhere rounds differently.
+// kChanges also where only the rounding differs: tensor and expert parallel sum in another order, a router or
+// expert computed elsewhere rounds differently.
 constexpr std::array<Knob, 18> kKnobs{{
     table_row<kTopK>({"experts", SwitchCost::none, kChanges, kDefaultSpace, "routed experts per token"}),
-    table_row<kExpertCache>({"", SwitchCost::cache, kKeeps, kDefaultSpace, "routed experts kept on the device: a share of all, or a size"}),
-    table_row<kExpertQuant>({"", SwitchCost::weights, kChanges, kDefaultSpace, "number type of the routed experts"}),
-    table_row<kTensorParallel>({"ranks", SwitchCost::weights, kChanges, kDefaultSpace, "ranks that share every layer"}),
-    table_row<kRouter>({"", SwitchCost::graph, kChanges, kDefaultSpace, "where router scores and top-k are computed"}),
-    table_row<kCachePolicy>({"", SwitchCost::cache, kKeeps, kFullSpace, "which expert leaves a full expert cache"}),
-    table_row<kMiss>({"", SwitchCost::graph, kChanges, kFullSpace, "how an expert that is not on the device is brought in or computed"}),
-    table_row<kPrefetch>({"", SwitchCost::graph, kKeeps, kFullSpace, "which experts are fetched before they are asked for"}),
-    table_row<kCudaGraph>({"", SwitchCost::graph, kKeeps, kFullSpace, "launch a whole token as one CUDA graph"}),
-    table_row<kExpertParallel>({"ranks", SwitchCost::weights, kChanges, kFullSpace, "ranks that share the routed experts"}),
-    table_row<kDenseQuant>({"", SwitchCost::weights, kChanges, kFullSpace,
-                            "number type of attention, dense and shared feed-forward matrices (not embedding, router, head)"}),
+    table_row<kExpertCache>({"", SwitchCost::cache, kKeeps, kDefaultSpace,
+                             "routed experts kept on the device: a share of all, or a size"}),
+    table_row<kExpertQuant>(
+        {"", SwitchCost::weights, kChanges, kDefaultSpace, "number type of the routed experts"}),
+    table_row<kTensorParallel>(
+        {"ranks", SwitchCost::weights, kChanges, kDefaultSpace, "ranks that share every layer"}),
+    table_row<kRouter>(
+        {"", SwitchCost::graph, kChanges, kDefaultSpace, "where router scores and top-k are computed"}),
+    table_row<kCachePolicy>(
+        {"", SwitchCost::cache, kKeeps, kFullSpace, "which expert leaves a full expert cache"}),
+    table_row<kMiss>({"", SwitchCost::graph, kChanges, kFullSpace,
+                      "how an expert that is not on the device is brought in or computed"}),
+    table_row<kPrefetch>(
+        {"", SwitchCost::graph, kKeeps, kFullSpace, "which experts are fetched before they are asked for"}),
+    table_row<kCudaGraph>(
+        {"", SwitchCost::graph, kKeeps, kFullSpace, "launch a whole token as one CUDA graph"}),
+    table_row<kExpertParallel>(
+        {"ranks", SwitchCost::weights, kChanges, kFullSpace, "ranks that share the routed experts"}),
+    table_row<kDenseQuant>(
+        {"", SwitchCost::weights, kChanges, kFullSpace,
+         "number type of attention, dense and shared feed-forward matrices (not embedding, router, head)"}),
     table_row<kKvType>({"", SwitchCost::cache, kChanges, kFullSpace, "number type of the KV cache"}),
     table_row<kPrefillChunk>({"tokens", SwitchCost::cache, kKeeps, kFullSpace, "prompt tokens per step"}),
-    table_row<kRerouteMargin>({"", SwitchCost::none, kChanges, kFullSpace,
-                               "how far below a missing expert's score a resident one may be and still replace it"}),
-    table_row<kTopKRule>({"", SwitchCost::none, kChanges, kFullSpace, "whether the number of experts depends on scores or layer"}),
-    table_row<kMaxSequences>({"sequences", SwitchCost::cache, kKeeps, kFullSpace, "most sequences side by side"}),
-    table_row<kPrefixCache>({"", SwitchCost::cache, kKeeps, kFullSpace, "reuse the KV cache of a common prompt start"}),
-    table_row<kCpuThreads>({"threads", SwitchCost::cache, kKeeps, kFullSpace, "threads the CPU part may use"}),
+    table_row<kRerouteMargin>(
+        {"", SwitchCost::none, kChanges, kFullSpace,
+         "how far below a missing expert's score a resident one may be and still replace it"}),
+    table_row<kTopKRule>({"", SwitchCost::none, kChanges, kFullSpace,
+                          "whether the number of experts depends on scores or layer"}),
+    table_row<kMaxSequences>(
+        {"sequences", SwitchCost::cache, kKeeps, kFullSpace, "most sequences side by side"}),
+    table_row<kPrefixCache>(
+        {"", SwitchCost::cache, kKeeps, kFullSpace, "reuse the KV cache of a common prompt start"}),
+    table_row<kCpuThreads>(
+        {"threads", SwitchCost::cache, kKeeps, kFullSpace, "threads the CPU part may use"}),
 }};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// However tokens are cut into steps, and whatever runs beside them, the logits are the same bits. Against transformers:
-// golden_test.cpp.
+// However tokens are cut into steps, and whatever runs beside them, the logits are the same bits. Against
+// transformers: golden_test.cpp.
 #include "tests/support/golden.h"
 
 namespace moetune::testing {
@@ -12,14 +12,16 @@ TEST_P(EngineSteps, DecodeEqualsPrefillBitForBit) {
   Engine engine = engine_over(expected);
   const std::vector<float> prefill = teacher_forced(engine, expected.ids, expected.ids.size());
   for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}})
-    expect_identical(teacher_forced(engine, expected.ids, chunk), prefill, "steps of " + std::to_string(chunk));
+    expect_identical(teacher_forced(engine, expected.ids, chunk), prefill,
+                     "steps of " + std::to_string(chunk));
 }
 
 // Three sequences of unlike lengths, interleaved in one step per round, against each of them alone.
 TEST_P(EngineSteps, SequencesSideBySideEqualOneAtATime) {
   const Golden expected = golden(GetParam());
   const std::span<const std::int32_t> ids(expected.ids);
-  const std::vector<std::span<const std::int32_t>> prompts{ids.first(20), ids.subspan(5, 13), ids.subspan(11, 29)};
+  const std::vector<std::span<const std::int32_t>> prompts{ids.first(20), ids.subspan(5, 13),
+                                                           ids.subspan(11, 29)};
   Engine together = engine_over(expected, {}, 3);
   std::vector<std::vector<float>> logits(prompts.size());
   const auto vocabulary = static_cast<std::size_t>(together.spec().vocabulary);

@@ -1,5 +1,5 @@
-// A cache of any size and policy gives the bits of the resident model, counts what a plain model of it counts, and really
-// holds only its share of the experts.
+// A cache of any size and policy gives the bits of the resident model, counts what a plain model of it
+// counts, and really holds only its share of the experts.
 #include "engine/expert_cache.h"
 
 #include <fstream>
@@ -37,8 +37,10 @@ TEST_P(ExpertCacheEngine, EqualsTheResidentModelBitForBit) {
     for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"})
       for (const std::string& share : {smallest_share(spec, spec.experts_per_token), std::string("0.75")}) {
         const std::string what = fmt::format("{}, {}, share {}", type, policy, share);
-        Engine cached = engine_over(expected, {{"expert_quant", type}, {"cache_policy", policy}, {"expert_cache", share}});
-        expect_identical(teacher_forced(cached, expected.ids, expected.ids.size()), logits, what + ", prefill");
+        Engine cached = engine_over(
+            expected, {{"expert_quant", type}, {"cache_policy", policy}, {"expert_cache", share}});
+        expect_identical(teacher_forced(cached, expected.ids, expected.ids.size()), logits,
+                         what + ", prefill");
         expect_identical(teacher_forced(cached, expected.ids, 1), logits, what + ", decode");
         EXPECT_GT(cached.stats().expert_misses, 0) << what;
         EXPECT_LT(cached.stats().device_bytes, resident.stats().device_bytes) << what;
@@ -49,24 +51,26 @@ TEST_P(ExpertCacheEngine, EqualsTheResidentModelBitForBit) {
 TEST_P(ExpertCacheEngine, CountsWhatAPlainModelCounts) {
   const Golden expected = golden(GetParam());
   const ModelSpec& spec = expected.checkpoint->spec();
-  Engine engine = engine_over(expected, {{"cache_policy", "lru"}, {"expert_cache", smallest_share(spec, spec.experts_per_token)}});
+  Engine engine = engine_over(
+      expected, {{"cache_policy", "lru"}, {"expert_cache", smallest_share(spec, spec.experts_per_token)}});
   const std::int64_t slots = std::int64_t{spec.moe_layer_count()} * spec.experts_per_token;
   std::list<std::pair<int, int>> recent;  // the resident experts, asked for last in front
   std::int64_t lookups = 0;
   std::int64_t hits = 0;
   std::int64_t misses = 0;
-  engine.observe_routing([&](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int tokens, int k) {
-    ASSERT_EQ(tokens, 1);
-    ASSERT_EQ(ids.size(), weights.size());
-    lookups += k;
-    for (const std::int32_t expert : ids) {
-      const auto found = std::ranges::find(recent, std::pair(layer, expert));
-      ++(found == recent.end() ? misses : hits);
-      if (found != recent.end()) recent.erase(found);
-      recent.emplace_front(layer, expert);
-    }
-    while (static_cast<std::int64_t>(recent.size()) > slots) recent.pop_back();
-  });
+  engine.observe_routing(
+      [&](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int tokens, int k) {
+        ASSERT_EQ(tokens, 1);
+        ASSERT_EQ(ids.size(), weights.size());
+        lookups += k;
+        for (const std::int32_t expert : ids) {
+          const auto found = std::ranges::find(recent, std::pair(layer, expert));
+          ++(found == recent.end() ? misses : hits);
+          if (found != recent.end()) recent.erase(found);
+          recent.emplace_front(layer, expert);
+        }
+        while (static_cast<std::int64_t>(recent.size()) > slots) recent.pop_back();
+      });
   teacher_forced(engine, expected.ids, 1);
   const RunStats stats = engine.stats();
   EXPECT_EQ(stats.tokens, static_cast<std::int64_t>(expected.ids.size()));
@@ -107,7 +111,8 @@ std::int64_t mapped_resident_bytes(const std::string& file_name) {
   bool in_file = false;
   for (std::string line; std::getline(maps, line);) {
     if (line.find("-") < line.find(" ")) in_file = line.ends_with(file_name);
-    if (std::int64_t value = 0; in_file && std::sscanf(line.c_str(), "Rss: %ld kB", &value) == 1) kib += value;
+    if (std::int64_t value = 0; in_file && std::sscanf(line.c_str(), "Rss: %ld kB", &value) == 1)
+      kib += value;
   }
   return kib * 1024;
 }
@@ -116,7 +121,8 @@ TEST(ExpertCache, LeavesNoExpertsInTheMapping) {
   const CacheFolder folder;
   const Golden tiny = golden("tiny_moe");
   const std::string file = "/tiny-moe/model.safetensors";
-  const auto file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(tiny.checkpoint->directory() + "/model.safetensors"));
+  const auto file_bytes = static_cast<std::int64_t>(
+      std::filesystem::file_size(tiny.checkpoint->directory() + "/model.safetensors"));
   for (const char* type : {"checkpoint", "int8"})
     for (const char* share : {"0.25", "1"}) {
       Engine engine = engine_over(tiny, {{"expert_quant", type}, {"expert_cache", share}});
@@ -126,7 +132,8 @@ TEST(ExpertCache, LeavesNoExpertsInTheMapping) {
   // The measure itself sees pages that are there.
   volatile char sum = 0;
   const Tensor embedding = tiny.checkpoint->tensor("model.embed_tokens.weight");
-  for (std::int64_t i = 0; i < embedding.elements() * 2; i += 64) sum = static_cast<char>(sum + embedding.as<char>()[i]);
+  for (std::int64_t i = 0; i < embedding.elements() * 2; i += 64)
+    sum = static_cast<char>(sum + embedding.as<char>()[i]);
   EXPECT_GT(mapped_resident_bytes(file), embedding.elements());
 }
 

@@ -11,7 +11,9 @@ namespace {
 using Prompts = std::vector<std::vector<std::int32_t>>;
 
 Prompts prompts_of(const Golden& model) {
-  return {{model.ids.begin(), model.ids.begin() + 12}, {model.ids.begin() + 3, model.ids.begin() + 8}, {model.ids[20]}};
+  return {{model.ids.begin(), model.ids.begin() + 12},
+          {model.ids.begin() + 3, model.ids.begin() + 8},
+          {model.ids[20]}};
 }
 
 TEST(Generate, GreedyTakesTheLargestLogit) {
@@ -25,7 +27,8 @@ TEST(Generate, GreedyTakesTheLargestLogit) {
     ASSERT_EQ(generated.ids[i].size(), 9U);
     std::vector<std::int32_t> all = prompts[i];
     all.insert(all.end(), generated.ids[i].begin(), generated.ids[i].end());
-    const std::vector<float> logits = teacher_forced(engine, std::span(all).first(all.size() - 1), all.size());
+    const std::vector<float> logits =
+        teacher_forced(engine, std::span(all).first(all.size() - 1), all.size());
     const auto vocabulary = static_cast<std::size_t>(engine.spec().vocabulary);
     for (std::size_t n = prompts[i].size(); n < all.size(); ++n) {
       const auto row = std::span(logits).subspan((n - 1) * vocabulary, vocabulary);

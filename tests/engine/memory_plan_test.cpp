@@ -10,7 +10,8 @@
 namespace moetune::testing {
 namespace {
 
-void expect_planned(const std::shared_ptr<const Checkpoint>& checkpoint, const Settings& settings, const EngineLimits& limits) {
+void expect_planned(const std::shared_ptr<const Checkpoint>& checkpoint, const Settings& settings,
+                    const EngineLimits& limits) {
   const EngineOptions options = options_with(settings);
   std::string what = checkpoint->spec().name;
   for (const auto& [knob, value] : settings) what += " " + knob + "=" + value;
@@ -28,21 +29,25 @@ TEST(MemoryPlan, IsWhatTheEngineHolds) {
   const TemporaryDirectory gqa;
   write_random_checkpoint(mla.path().string(), splittable_mla(), 1);
   write_random_checkpoint(gqa.path().string(), splittable_gqa(), 2);
-  std::vector<std::shared_ptr<const Checkpoint>> checkpoints{open_checkpoint(mla.path().string()), open_checkpoint(gqa.path().string()),
+  std::vector<std::shared_ptr<const Checkpoint>> checkpoints{open_checkpoint(mla.path().string()),
+                                                             open_checkpoint(gqa.path().string()),
                                                              golden("tiny_moe").checkpoint};
   for (const auto& checkpoint : checkpoints)
-    for (const Settings& settings : std::vector<Settings>{{},
-                                                          {{"expert_cache", "0.5"}},
-                                                          {{"expert_quant", "int8"}, {"expert_cache", "0.4"}},
-                                                          {{"expert_quant", "int4"}, {"dense_quant", "int4_g32"}},
-                                                          {{"expert_quant", "int4_g32"}, {"tensor_parallel", "2"}},
-                                                          {{"tensor_parallel", "2"}, {"dense_quant", "int8"}, {"expert_cache", "0.7"}},
-                                                          {{"kv_type", "bf16"}, {"prefill_chunk", "8"}}})
-      for (const EngineLimits& limits : {EngineLimits{.sequences = 1, .context_tokens = 90, .step_tokens = 30},
-                                         EngineLimits{.sequences = 5, .context_tokens = 60, .step_tokens = 20, .logit_rows = 5}})
+    for (const Settings& settings :
+         std::vector<Settings>{{},
+                               {{"expert_cache", "0.5"}},
+                               {{"expert_quant", "int8"}, {"expert_cache", "0.4"}},
+                               {{"expert_quant", "int4"}, {"dense_quant", "int4_g32"}},
+                               {{"expert_quant", "int4_g32"}, {"tensor_parallel", "2"}},
+                               {{"tensor_parallel", "2"}, {"dense_quant", "int8"}, {"expert_cache", "0.7"}},
+                               {{"kv_type", "bf16"}, {"prefill_chunk", "8"}}})
+      for (const EngineLimits& limits :
+           {EngineLimits{.sequences = 1, .context_tokens = 90, .step_tokens = 30},
+            EngineLimits{.sequences = 5, .context_tokens = 60, .step_tokens = 20, .logit_rows = 5}})
         expect_planned(checkpoint, settings, limits);
   for (const std::string& name : golden_names())
-    if (name != "tiny_moe") expect_planned(golden(name).checkpoint, {}, {.context_tokens = 60, .step_tokens = 60});
+    if (name != "tiny_moe")
+      expect_planned(golden(name).checkpoint, {}, {.context_tokens = 60, .step_tokens = 60});
 }
 
 TEST(MemoryPlan, CountsSlotsAndPartsByHand) {
@@ -50,7 +55,8 @@ TEST(MemoryPlan, CountsSlotsAndPartsByHand) {
   const EngineLimits limits{.sequences = 3, .context_tokens = 50, .step_tokens = 10};
   const MemoryPlan plan = plan_memory(spec, options_with({{"expert_cache", "0.5"}}), limits);
   EXPECT_EQ(plan.slots, 12);
-  const std::int64_t gate = (64 * 72 * 2 + 63) / 64 * 64;  // bf16 rows of 72 or 64 are whole multiples of 16 bytes
+  const std::int64_t gate =
+      (64 * 72 * 2 + 63) / 64 * 64;  // bf16 rows of 72 or 64 are whole multiples of 16 bytes
   EXPECT_NEAR(static_cast<double>(plan.expert_bytes), static_cast<double>(12 * 3 * gate), 200.0);
   EXPECT_EQ(plan.host_bytes, 24 * 3 * gate);
   EXPECT_EQ(plan.kv_bytes, 3 * 3 * 50 * (24 + 8) * 4);

@@ -29,10 +29,14 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
       {{{"dense_quant", "fp8"}}, {"dense_quant: fp8"}},
       {{{"kv_type", "int8"}}, {"kv_type: int8", "f32, f16, bf16"}},
       {{{"tensor_parallel", "8"}}, {"tensor_parallel: 8: 4 heads", "1, 2, 4"}},
-      {{{"tensor_parallel", "4"}, {"expert_quant", "int4_g32"}}, {"expert inner width 64 is cut into parts of 16", "group of 32", "accepted: 1, 2)"}},
-      {{{"tensor_parallel", "2"}, {"expert_quant", "int4"}}, {"expert inner width 64", "group of 128", "accepted: 1)"}},
-      {{{"tensor_parallel", "2"}, {"dense_quant", "int4_g32"}}, {"attention output width 80 is cut into parts of 40"}},
-      {{{"expert_cache", "0.3"}}, {"expert_cache: 0.3 holds 7 of 24 experts", "at least 8 (layers x top_k)", "0.3334"}},
+      {{{"tensor_parallel", "4"}, {"expert_quant", "int4_g32"}},
+       {"expert inner width 64 is cut into parts of 16", "group of 32", "accepted: 1, 2)"}},
+      {{{"tensor_parallel", "2"}, {"expert_quant", "int4"}},
+       {"expert inner width 64", "group of 128", "accepted: 1)"}},
+      {{{"tensor_parallel", "2"}, {"dense_quant", "int4_g32"}},
+       {"attention output width 80 is cut into parts of 40"}},
+      {{{"expert_cache", "0.3"}},
+       {"expert_cache: 0.3 holds 7 of 24 experts", "at least 8 (layers x top_k)", "0.3334"}},
       {{{"expert_cache", "20KiB"}}, {"expert_cache: 20KiB holds 0 of 24"}},
       {{{"router", "gpu"}}, {"router: gpu needs a GPU", "accepted: cpu"}},
       {{{"miss", "cpu"}}, {"miss: cpu: this build does not act on it yet", "accepted: pull"}},
@@ -52,13 +56,14 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
 TEST(Objections, AreNoneForWhatActs) {
   const ModelSpec mla = spec_from(splittable_mla());
   const ModelSpec gqa = spec_from(splittable_gqa());
-  for (const Settings& settings : std::vector<Settings>{{},
-                                                        {{"top_k", "1"}, {"expert_cache", "0.1"}},
-                                                        {{"top_k", "4"}},
-                                                        {{"expert_cache", "0.34"}},
-                                                        {{"tensor_parallel", "2"}, {"expert_quant", "int4_g32"}},
-                                                        {{"tensor_parallel", "4"}, {"expert_quant", "int8"}, {"dense_quant", "int8"}},
-                                                        {{"kv_type", "bf16"}, {"prefill_chunk", "3"}, {"cpu_threads", "1"}}})
+  for (const Settings& settings :
+       std::vector<Settings>{{},
+                             {{"top_k", "1"}, {"expert_cache", "0.1"}},
+                             {{"top_k", "4"}},
+                             {{"expert_cache", "0.34"}},
+                             {{"tensor_parallel", "2"}, {"expert_quant", "int4_g32"}},
+                             {{"tensor_parallel", "4"}, {"expert_quant", "int8"}, {"dense_quant", "int8"}},
+                             {{"kv_type", "bf16"}, {"prefill_chunk", "3"}, {"cpu_threads", "1"}}})
     EXPECT_EQ(objection(mla, settings), "none");
   EXPECT_EQ(objection(gqa, {{"tensor_parallel", "8"}}), "none") << "two key/value heads are replicated";
 }
@@ -74,13 +79,16 @@ TEST(Objections, CoverTheLimits) {
 
 TEST(Objections, AreWhatTheEngineThrows) {
   const Golden mixtral = golden("mixtral");
-  for (const Settings& settings : std::vector<Settings>{{{"top_k", "3"}}, {{"prefetch", "repeat"}}, {{"expert_cache", "0.1"}}}) {
+  for (const Settings& settings :
+       std::vector<Settings>{{{"top_k", "3"}}, {{"prefetch", "repeat"}}, {{"expert_cache", "0.1"}}}) {
     const EngineLimits limits{.sequences = 1, .context_tokens = 60, .step_tokens = 60};
     const std::string expected = *objection_to(mixtral.checkpoint->spec(), options_with(settings), limits, 0);
-    EXPECT_EQ(message_of<InputError>([&] { Engine(mixtral.checkpoint, options_with(settings), limits); }), expected);
+    EXPECT_EQ(message_of<InputError>([&] { Engine(mixtral.checkpoint, options_with(settings), limits); }),
+              expected);
     Engine engine(mixtral.checkpoint, {}, limits);
     EXPECT_EQ(message_of<InputError>([&] { engine.reconfigure(options_with(settings)); }), expected);
-    EXPECT_EQ(teacher_forced(engine, mixtral.ids, 60).size(), mixtral.logits.size()) << "a refusal must leave the engine as it was";
+    EXPECT_EQ(teacher_forced(engine, mixtral.ids, 60).size(), mixtral.logits.size())
+        << "a refusal must leave the engine as it was";
   }
 }
 
@@ -89,7 +97,8 @@ TEST(Reconfigure, GivesTheBitsOfANewEngine) {
   for (const char* name : {"deepseek_v3_yarn", "qwen3_moe_shards"}) {
     const Golden model = golden(name);
     Engine engine = engine_over(model);
-    const std::string share = fmt::format("{}", static_cast<double>(engine.spec().experts_per_token) / engine.spec().experts);
+    const std::string share =
+        fmt::format("{}", static_cast<double>(engine.spec().experts_per_token) / engine.spec().experts);
     for (const Settings& settings : std::vector<Settings>{{{"top_k", "1"}},
                                                           {{"top_k", "3"}, {"expert_cache", share}},
                                                           {{"expert_cache", share}, {"cache_policy", "lfu"}},
@@ -123,12 +132,13 @@ TEST(Options, EachActsOnTheLogits) {
   const std::span<const std::int32_t> ids = std::span(tiny.ids).first(48);
   Engine engine = engine_over(tiny);
   const std::vector<float> reference = teacher_forced(engine, ids, 48);
-  for (const auto& [settings, most] : std::vector<std::pair<Settings, double>>{{{{"kv_type", "bf16"}}, 1.0},
-                                                                               {{{"kv_type", "f16"}}, 0.2},
-                                                                               {{{"dense_quant", "int8"}}, 2.0},
-                                                                               {{{"expert_quant", "int8"}}, 2.0},
-                                                                               {{{"expert_quant", "int4_g32"}}, 12.0},
-                                                                               {{{"top_k", "7"}}, 12.0}}) {
+  for (const auto& [settings, most] :
+       std::vector<std::pair<Settings, double>>{{{{"kv_type", "bf16"}}, 1.0},
+                                                {{{"kv_type", "f16"}}, 0.2},
+                                                {{{"dense_quant", "int8"}}, 2.0},
+                                                {{{"expert_quant", "int8"}}, 2.0},
+                                                {{{"expert_quant", "int4_g32"}}, 12.0},
+                                                {{{"top_k", "7"}}, 12.0}}) {
     Engine other = engine_over(tiny, settings);
     const double difference = largest_difference(teacher_forced(other, ids, 48), reference);
     EXPECT_GT(difference, 1e-4) << settings.front().first;

@@ -1,4 +1,5 @@
-// Cache policies against a model of them that is as plain as it can be: a list of resident experts and the whole history.
+// Cache policies against a model of them that is as plain as it can be: a list of resident experts and the
+// whole history.
 #include "engine/slot_directory.h"
 
 #include <algorithm>
@@ -31,13 +32,16 @@ class PlainCache {
       if (resident_.contains(key)) continue;
       if (is_full(key.first)) resident_.erase(victim(step));
       resident_.insert(key);
-      if (shape_.policy == CachePolicy::pinned && pinned_of(key.first) < share(key.first) / 2) pinned_.insert(key);
+      if (shape_.policy == CachePolicy::pinned && pinned_of(key.first) < share(key.first) / 2)
+        pinned_.insert(key);
     }
   }
   const std::set<Key>& resident() const { return resident_; }
 
  private:
-  int share(int layer) const { return shape_.slots / shape_.layers + (layer < shape_.slots % shape_.layers ? 1 : 0); }
+  int share(int layer) const {
+    return shape_.slots / shape_.layers + (layer < shape_.slots % shape_.layers ? 1 : 0);
+  }
   long in_layer(const std::set<Key>& keys, int layer) const {
     return std::ranges::count_if(keys, [&](const Key& key) { return key.first == layer; });
   }
@@ -118,14 +122,16 @@ TEST_P(Policies, KeepWhatThePlainModelKeeps) {
   const int k = 2;
   for (const int slots : {layers * k, 10, 17, 32, layers * experts})
     for (const unsigned seed : {1U, 2U, 3U}) {
-      const SlotDirectory::Shape shape{.layers = layers, .experts = experts, .slots = slots, .policy = GetParam()};
+      const SlotDirectory::Shape shape{
+          .layers = layers, .experts = experts, .slots = slots, .policy = GetParam()};
       SlotDirectory directory(shape);
       PlainCache plain(shape);
       int step_number = 0;
       for (const Step& step : invented_trace(layers, experts, k, 120, seed)) {
         ask(directory, step);
         plain.ask(step);
-        ASSERT_EQ(resident_of(directory), plain.resident()) << slots << " slots, seed " << seed << ", step " << step_number;
+        ASSERT_EQ(resident_of(directory), plain.resident())
+            << slots << " slots, seed " << seed << ", step " << step_number;
         ++step_number;
       }
     }
@@ -164,11 +170,12 @@ std::string policy_name(const ::testing::TestParamInfo<CachePolicy>& policy) {
   return knob_named("cache_policy").get(options);
 }
 INSTANTIATE_TEST_SUITE_P(All, Policies,
-                         ::testing::Values(CachePolicy::lru, CachePolicy::lfu, CachePolicy::layer_lru, CachePolicy::pinned),
+                         ::testing::Values(CachePolicy::lru, CachePolicy::lfu, CachePolicy::layer_lru,
+                                           CachePolicy::pinned),
                          policy_name);
 
-// One sweep over all layers is what a token is. Every layer alternates between two experts: eight in all, of which a
-// global lru of seven slots always throws out the one that comes next.
+// One sweep over all layers is what a token is. Every layer alternates between two experts: eight in all, of
+// which a global lru of seven slots always throws out the one that comes next.
 TEST(LayerLru, SurvivesASweepThatEmptiesAGlobalLru) {
   const auto hits = [](CachePolicy policy) {
     SlotDirectory directory({.layers = 4, .experts = 4, .slots = 7, .policy = policy});
@@ -181,7 +188,8 @@ TEST(LayerLru, SurvivesASweepThatEmptiesAGlobalLru) {
     return count;
   };
   EXPECT_EQ(hits(CachePolicy::lru), 0);
-  EXPECT_EQ(hits(CachePolicy::layer_lru), 3 * 8);  // layers 0 to 2 have two slots each: only their first two tokens miss
+  EXPECT_EQ(hits(CachePolicy::layer_lru),
+            3 * 8);  // layers 0 to 2 have two slots each: only their first two tokens miss
 }
 
 TEST(LayerLru, GivesTheFirstLayersWhatDoesNotDivide) {

@@ -1,4 +1,5 @@
-// Spill files: written once, found again, written again when they do not match, and clear words when the disk is full.
+// Spill files: written once, found again, written again when they do not match, and clear words when the disk
+// is full.
 #include "engine/spill_file.h"
 
 #include <sys/resource.h>
@@ -20,7 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const SpillContents kContents{.model_hash = "c0ffee", .number_type = "int8", .rank = 1, .ranks = 2, .experts = 7, .expert_bytes = 192};
+const SpillContents kContents{
+    .model_hash = "c0ffee", .number_type = "int8", .rank = 1, .ranks = 2, .experts = 7, .expert_bytes = 192};
 
 // Expert i is i's byte over and over.
 struct CountingPacker {
@@ -31,7 +33,8 @@ struct CountingPacker {
       ++calls;
       packed += static_cast<int>(count);
       for (std::int64_t i = 0; i < count; ++i)
-        std::fill_n(destination + i * kContents.expert_bytes, kContents.expert_bytes, static_cast<std::byte>(begin + i));
+        std::fill_n(destination + i * kContents.expert_bytes, kContents.expert_bytes,
+                    static_cast<std::byte>(begin + i));
     };
   }
 };
@@ -46,14 +49,16 @@ void expect_contents(const SpillFile& file) {
 
 std::vector<std::string> names_in(const TemporaryDirectory& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder.path())) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    names.push_back(entry.path().filename().string());
   return names;
 }
 
 TEST(SpillFile, IsWrittenOnceAndFoundAgain) {
   const TemporaryDirectory folder;
   CountingPacker packer;
-  for (int run = 0; run < 3; ++run) expect_contents(*open_spill_file(folder.path().string(), kContents, packer.function()));
+  for (int run = 0; run < 3; ++run)
+    expect_contents(*open_spill_file(folder.path().string(), kContents, packer.function()));
   EXPECT_EQ(packer.packed, 7);
   EXPECT_EQ(names_in(folder), std::vector<std::string>{"c0ffee-int8-2of2.experts"});
 }
@@ -67,7 +72,8 @@ TEST(SpillFile, IsWrittenAgainWhenItIsNotWhatItsNameSays) {
   std::string other_header = good;
   other_header[30] = static_cast<char>(other_header[30] + 1);
   int written = 7;
-  for (const std::string& bad : {good.substr(0, good.size() - 1), good + "x", std::string(), other_header, std::string("short")}) {
+  for (const std::string& bad :
+       {good.substr(0, good.size() - 1), good + "x", std::string(), other_header, std::string("short")}) {
     write_bytes(path, bad);
     expect_contents(*open_spill_file(folder.path().string(), kContents, packer.function()));
     written += 7;
@@ -77,17 +83,20 @@ TEST(SpillFile, IsWrittenAgainWhenItIsNotWhatItsNameSays) {
   SpillContents longer = kContents;  // same name, another layout
   longer.expert_bytes = 256;
   std::vector<std::byte> expert(256);
-  open_spill_file(folder.path().string(), longer, [](std::int64_t, std::int64_t count, std::byte* destination) {
-    std::fill_n(destination, count * 256, std::byte{9});
-  })->read(6, expert.data());
+  open_spill_file(folder.path().string(), longer,
+                  [](std::int64_t, std::int64_t count, std::byte* destination) {
+                    std::fill_n(destination, count * 256, std::byte{9});
+                  })
+      ->read(6, expert.data());
   EXPECT_EQ(expert, std::vector<std::byte>(256, std::byte{9}));
 }
 
 TEST(SpillFile, LeavesNothingBehindWhenPackingFails) {
   const TemporaryDirectory folder;
-  EXPECT_THROW(open_spill_file(folder.path().string(), kContents,
-                               [](std::int64_t, std::int64_t, std::byte*) { throw std::runtime_error("no weights"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      open_spill_file(folder.path().string(), kContents,
+                      [](std::int64_t, std::int64_t, std::byte*) { throw std::runtime_error("no weights"); }),
+      std::runtime_error);
   EXPECT_TRUE(names_in(folder).empty());
 }
 
@@ -95,13 +104,14 @@ TEST(SpillFile, SaysThatTheDiskIsFull) {
   const TemporaryDirectory folder;
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails like one to a full disk
+  const auto handler =
+      std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails like one to a full disk
   rlimit small = before;
   small.rlim_cur = 4096 + 500;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   CountingPacker packer;
-  const std::string message =
-      message_of<std::runtime_error>([&] { open_spill_file(folder.path().string(), kContents, packer.function()); });
+  const std::string message = message_of<std::runtime_error>(
+      [&] { open_spill_file(folder.path().string(), kContents, packer.function()); });
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, handler);
   EXPECT_TRUE(has_text(message, folder.path().string()));

@@ -32,11 +32,15 @@ TEST_F(Steps, RefuseWhatIsOutOfRange) {
   EXPECT_TRUE(has_text(refusal({token(1, -1, 0)}), "sequence: -1"));
   EXPECT_TRUE(has_text(refusal({token(1, 0, -1)}), "position: -1"));
   EXPECT_TRUE(has_text(refusal({token(1, 0, 8)}), "position: 8 (accepted: 0 .. 7"));
-  EXPECT_TRUE(has_text(refusal({token(1, 0, 3)}), "position: 3 (accepted: 0 .. 2: sequence 0 holds 2 tokens)"));
-  EXPECT_TRUE(has_text(refusal({token(1, 0, 2), token(1, 0, 4)}), "token 1 of the step, position: 4 (accepted: 3"));
-  EXPECT_TRUE(has_text(refusal({token(1, 0, 1), token(1, 0, 1)}), "token 1 of the step, position: 1 (accepted: 2"));
-  EXPECT_TRUE(has_text(refusal({token(1, 0, 2, true), token(1, 0, 3, true), token(1, 0, 4, true), token(1, 0, 5, true)}),
-                       "4 tokens want logits (accepted: at most 3)"));
+  EXPECT_TRUE(
+      has_text(refusal({token(1, 0, 3)}), "position: 3 (accepted: 0 .. 2: sequence 0 holds 2 tokens)"));
+  EXPECT_TRUE(
+      has_text(refusal({token(1, 0, 2), token(1, 0, 4)}), "token 1 of the step, position: 4 (accepted: 3"));
+  EXPECT_TRUE(
+      has_text(refusal({token(1, 0, 1), token(1, 0, 1)}), "token 1 of the step, position: 1 (accepted: 2"));
+  EXPECT_TRUE(has_text(
+      refusal({token(1, 0, 2, true), token(1, 0, 3, true), token(1, 0, 4, true), token(1, 0, 5, true)}),
+      "4 tokens want logits (accepted: at most 3)"));
   EXPECT_EQ(contexts.length(0), 2);
   EXPECT_EQ(contexts.length(1), 1);
 }

@@ -1,4 +1,5 @@
-// Several ranks give the logits of one, up to the order of summation: heads shared or replicated, quantized or not.
+// Several ranks give the logits of one, up to the order of summation: heads shared or replicated, quantized
+// or not.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -20,14 +21,17 @@ namespace {
 
 constexpr double kTolerance = 1e-4;
 
-// A checkpoint of a layout that ranks can share, with tokens to run. It stays on disk for experts read on demand.
+// A checkpoint of a layout that ranks can share, with tokens to run. It stays on disk for experts read on
+// demand.
 class Splittable {
  public:
   explicit Splittable(const nlohmann::json& config) {
     write_random_checkpoint(folder_.path().string(), config, 7);
     model.checkpoint = open_checkpoint(folder_.path().string());
     std::mt19937 random(3);
-    for (int i = 0; i < 40; ++i) model.ids.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(model.checkpoint->spec().vocabulary)));
+    for (int i = 0; i < 40; ++i)
+      model.ids.push_back(
+          static_cast<std::int32_t>(random() % static_cast<unsigned>(model.checkpoint->spec().vocabulary)));
   }
   Golden model;
 
@@ -52,7 +56,8 @@ TEST(TensorParallel, TinyMoeOnTwoRanks) {
 
 TEST(TensorParallel, LatentAttentionOnTwoAndFourRanks) {
   const Splittable mla(splittable_mla());
-  for (const char* ranks : {"2", "4"}) EXPECT_LE(difference_between(mla.model, {}, {{"tensor_parallel", ranks}}), kTolerance) << ranks;
+  for (const char* ranks : {"2", "4"})
+    EXPECT_LE(difference_between(mla.model, {}, {{"tensor_parallel", ranks}}), kTolerance) << ranks;
 }
 
 // Two key/value heads: four ranks hold each of them twice, eight ranks four times.
@@ -72,7 +77,8 @@ TEST(TensorParallel, QuantizedNumbersAreThoseOfTheWholeMatrix) {
       const Settings one{{"expert_quant", type}, {"dense_quant", "int8"}};
       Settings two = one;
       two.emplace_back("tensor_parallel", "2");
-      EXPECT_LE(difference_between(*model, one, two), kTolerance) << model->checkpoint->spec().architecture << " " << type;
+      EXPECT_LE(difference_between(*model, one, two), kTolerance)
+          << model->checkpoint->spec().architecture << " " << type;
       EXPECT_GT(difference_between(*model, {}, one), 10 * kTolerance) << "not quantized at all? " << type;
     }
 }
@@ -82,18 +88,22 @@ TEST(TensorParallel, CachedExpertsOnTwoRanksEqualResidentOnesOnTwo) {
   const Splittable mla(splittable_mla());
   for (const char* type : {"checkpoint", "int8", "int4_g32"}) {
     Engine resident = engine_over(mla.model, {{"tensor_parallel", "2"}, {"expert_quant", type}});
-    Engine cached = engine_over(mla.model, {{"tensor_parallel", "2"}, {"expert_quant", type}, {"expert_cache", "0.5"}});
-    expect_identical(teacher_forced(cached, mla.model.ids, 1), teacher_forced(resident, mla.model.ids, 1), type);
+    Engine cached =
+        engine_over(mla.model, {{"tensor_parallel", "2"}, {"expert_quant", type}, {"expert_cache", "0.5"}});
+    expect_identical(teacher_forced(cached, mla.model.ids, 1), teacher_forced(resident, mla.model.ids, 1),
+                     type);
     const RunStats stats = cached.stats();
     EXPECT_GT(stats.expert_misses, 0);
     EXPECT_GT(stats.communication_seconds, 0.0);
-    const ExpertLayout half = ExpertLayout::of(options_with({{"expert_quant", type}}).expert_quant.value_or(NumberType::bf16), 72, 32);
-    EXPECT_EQ(stats.expert_bytes_read, 2 * half.bytes * stats.expert_misses) << "both ranks read their halves";
+    const ExpertLayout half = ExpertLayout::of(
+        options_with({{"expert_quant", type}}).expert_quant.value_or(NumberType::bf16), 72, 32);
+    EXPECT_EQ(stats.expert_bytes_read, 2 * half.bytes * stats.expert_misses)
+        << "both ranks read their halves";
   }
 }
 
-// The spill file of rank 2 ends too early. Rank 1, which is well, must not wait for it for ever; once the file is whole
-// again the same engine goes on.
+// The spill file of rank 2 ends too early. Rank 1, which is well, must not wait for it for ever; once the
+// file is whole again the same engine goes on.
 TEST(TensorParallel, ARankThatFailsStopsTheOthersAndTheEngineRecovers) {
   const CacheFolder folder;
   const Splittable mla(splittable_mla());
@@ -107,14 +117,16 @@ TEST(TensorParallel, ARankThatFailsStopsTheOthersAndTheEngineRecovers) {
   const std::string bytes = read_bytes(second);
   std::filesystem::resize_file(second, 4096);
   engine.drop_expert_cache();
-  const std::string message = message_of<std::runtime_error>([&] { teacher_forced(engine, mla.model.ids, 1); });
+  const std::string message =
+      message_of<std::runtime_error>([&] { teacher_forced(engine, mla.model.ids, 1); });
   EXPECT_TRUE(has_text(message, second));
   EXPECT_TRUE(has_text(message, "too early"));
   {
     std::ofstream file(second, std::ios::binary | std::ios::in | std::ios::out);
     file << bytes;
   }
-  EXPECT_THROW(engine.forward(step_of(mla.model.ids, 1, 2)), InputError) << "the contexts of the failed step were kept";
+  EXPECT_THROW(engine.forward(step_of(mla.model.ids, 1, 2)), InputError)
+      << "the contexts of the failed step were kept";
   expect_identical(teacher_forced(engine, mla.model.ids, 1), expected, "after the file was repaired");
 }
 
@@ -124,7 +136,9 @@ TEST(RankThreads, RethrowTheFirstFailureAndWakeTheOthers) {
   std::vector<float> values(3, 1.0F);
   const auto reduce = [&](int rank) {
     Cpu cpu(1);
-    run(cpu, AllReduce{.x = Tensor(&values[static_cast<std::size_t>(rank)], NumberType::f32, {1}), .group = &group, .rank = rank});
+    run(cpu, AllReduce{.x = Tensor(&values[static_cast<std::size_t>(rank)], NumberType::f32, {1}),
+                       .group = &group,
+                       .rank = rank});
   };
   threads.run(reduce, [&] { group.abort(); });
   EXPECT_EQ(values, std::vector<float>(3, 3.0F));

@@ -1,4 +1,5 @@
-// The golden checkpoints of tests/golden with the logits that transformers computes for them, and engines over them.
+// The golden checkpoints of tests/golden with the logits that transformers computes for them, and engines
+// over them.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ inline Golden golden(const std::string& name) {
   const std::string folder = source_dir() + "/tests/golden/" + name;
   const std::string path = folder + "/expected.safetensors";
   const std::string bytes = read_bytes(path);
-  const SafetensorsHeader header =
-      parse_safetensors_header(std::as_bytes(std::span(bytes)), static_cast<std::int64_t>(bytes.size()), path);
+  const SafetensorsHeader header = parse_safetensors_header(std::as_bytes(std::span(bytes)),
+                                                            static_cast<std::int64_t>(bytes.size()), path);
   const bool is_tiny_moe = name == "tiny_moe";
   return {.checkpoint = open_checkpoint(is_tiny_moe ? source_dir() + "/engine/models/tiny-moe" : folder),
           .ids = tensor_in<std::int32_t>(header, bytes, "ids"),
@@ -51,7 +52,8 @@ inline Golden golden(const std::string& name) {
 inline std::vector<std::string> golden_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/tests/golden"))
-    if (std::filesystem::exists(entry.path() / "expected.safetensors")) names.push_back(entry.path().filename().string());
+    if (std::filesystem::exists(entry.path() / "expected.safetensors"))
+      names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;
 }
@@ -72,7 +74,8 @@ inline Engine engine_over(const Golden& golden, const Settings& settings = {}, i
 }
 
 // Tokens [begin, end) of a sequence as a step.
-inline std::vector<StepToken> step_of(std::span<const std::int32_t> ids, std::size_t begin, std::size_t end, int sequence = 0) {
+inline std::vector<StepToken> step_of(std::span<const std::int32_t> ids, std::size_t begin, std::size_t end,
+                                      int sequence = 0) {
   std::vector<StepToken> step;
   for (std::size_t i = begin; i < end; ++i)
     step.push_back({.id = ids[i], .sequence = sequence, .position = static_cast<std::int32_t>(i)});
@@ -80,7 +83,8 @@ inline std::vector<StepToken> step_of(std::span<const std::int32_t> ids, std::si
 }
 
 // Logits of all tokens, run in steps of `chunk` tokens: all at once is one prefill, 1 is decoding.
-inline std::vector<float> teacher_forced(Engine& engine, std::span<const std::int32_t> ids, std::size_t chunk, int sequence = 0) {
+inline std::vector<float> teacher_forced(Engine& engine, std::span<const std::int32_t> ids, std::size_t chunk,
+                                         int sequence = 0) {
   std::vector<float> logits;
   for (std::size_t begin = 0; begin < ids.size(); begin += chunk) {
     const std::vector<StepToken> step = step_of(ids, begin, std::min(ids.size(), begin + chunk), sequence);
@@ -102,7 +106,8 @@ inline double largest_difference(std::span<const float> a, std::span<const float
 
 inline void expect_identical(std::span<const float> a, std::span<const float> b, const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
-  ASSERT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what << ": differs by up to " << largest_difference(a, b);
+  ASSERT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0)
+      << what << ": differs by up to " << largest_difference(a, b);
 }
 
 }  // namespace moetune::testing
