@@ -17,7 +17,7 @@ namespace {
 
 // Matrices are read and packed this many bytes at a time, so that loading needs little memory beside what it
 // fills.
-constexpr std::int64_t kPieceBytes = 16 << 20;
+constexpr std::int64_t kPieceBytes = 1 << 20;
 
 class Loader {
  public:

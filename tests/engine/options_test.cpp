@@ -4,10 +4,12 @@
 #include "engine/facts/error.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "kernels/parallel_for.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
 #include "tests/support/random_checkpoint.h"
+#include "tests/support/temporary_directory.h"
 
 namespace moetune::testing {
 namespace {
@@ -124,6 +126,31 @@ TEST(Reconfigure, ForgetsContextsAndRefusesWhatNeedsOtherWeights) {
   EXPECT_EQ(engine.options().expert_quant, std::nullopt);
   EXPECT_TRUE(engine.reconfigure(options_with({{"expert_quant", "bf16"}}))) << "that is what it ships in";
   EXPECT_THROW(engine.forward(step_of(model.ids, 5, 6)), InputError);
+}
+
+// No folder for the spill file: the engine says so, runs nothing, and can still be brought back to what it
+// can do.
+TEST(Reconfigure, ThatFailsHalfWayLeavesAnEngineThatSaysSoAndRecovers) {
+  const TemporaryDirectory folder;
+  write_bytes(folder / "file", "not a folder");
+  const Golden model = golden("mixtral");
+  Engine engine = engine_over(model, {{"expert_quant", "int8"}});
+  const std::vector<float> logits = teacher_forced(engine, model.ids, 60);
+  const CacheFolder restores_the_variable;
+  ::setenv("XDG_CACHE_HOME", (folder / "file").c_str(), 1);
+  const EngineOptions cached = options_with({{"expert_quant", "int8"}, {"expert_cache", "0.5"}});
+  EXPECT_TRUE(has_text(message_of<std::runtime_error>([&] { engine.reconfigure(cached); }), folder / "file"));
+  EXPECT_TRUE(has_text(message_of<std::runtime_error>([&] { engine.forward(step_of(model.ids, 0, 1)); }),
+                       "failed change"));
+  EXPECT_TRUE(engine.reconfigure(options_with({{"expert_quant", "int8"}})));
+  expect_identical(teacher_forced(engine, model.ids, 60), logits, "after recovery");
+}
+
+TEST(Options, ThreadsChangeNoBit) {
+  const Golden tiny = golden("tiny_moe");
+  Engine one = engine_over(tiny, {{"cpu_threads", "1"}});
+  Engine all = engine_over(tiny, {{"cpu_threads", std::to_string(usable_cores())}});
+  expect_identical(teacher_forced(one, tiny.ids, 64), teacher_forced(all, tiny.ids, 64), "threads");
 }
 
 // Quantized weights and a narrow cache really are something else, and not far away.
