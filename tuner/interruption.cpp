@@ -52,6 +52,7 @@ Interruption::Interruption() {
   struct sigaction action{};
   std::size_t slot = 0;
   action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;  // poll() ends all the same; nothing else has to know about signals
   for (const int signal : caught) ::sigaction(signal, &action, &previous[slot++]);
   if (previous[hangup_slot].sa_handler == SIG_IGN)
     ::sigaction(SIGHUP, &previous[hangup_slot], nullptr);  // nohup

@@ -1,4 +1,5 @@
-// Makes any text safe to stand in a Markdown cell or a CSV field. For terminals: printable.h.
+// Makes any text safe to stand in Markdown or in a CSV field: names of models and what crashed workers said
+// come from elsewhere. For terminals: printable.h.
 #pragma once
 
 #include <string>
@@ -6,13 +7,21 @@
 
 namespace moetune {
 
-// Text of one Markdown table cell: no pipe, no markup, no HTML, no line end takes effect.
+// Running text or a table cell of (GitHub) Markdown: no markup, HTML, link or cell end in it takes effect;
+// one line.
 std::string markdown_text(std::string_view text);
 
-// The same inside a code span or fence.
+// The same as a code span; empty for an empty text.
 std::string markdown_code(std::string_view text);
 
-// One CSV field (RFC 4180). A text that a spreadsheet would run as a formula gets a leading apostrophe.
+// A line of a fenced block: one line that cannot end the fence.
+std::string fenced_line(std::string_view text);
+
+// A word of a POSIX shell command, quoted where it has to be.
+std::string shell_word(std::string_view text);
+
+// One CSV field (RFC 4180), one line. A text that a spreadsheet would run as a formula gets a leading
+// apostrophe.
 std::string csv_field(std::string_view text);
 
 }  // namespace moetune

@@ -1,5 +1,5 @@
 // Everything a report says, gathered once; the writers beside this file only lay it out. It comes from a run
-// directory alone: no engine, no hardware, no clock.
+// directory alone: no engine, no hardware, no clock. Start at read_run().
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace moetune {
 
-// What was chosen and why; filled from choose.h by whoever renders.
+// What was chosen and why.
 struct Verdict {
   std::optional<std::int64_t> recommended;  // trial number; empty: nothing passes
   std::string reason;                       // in words
@@ -27,18 +27,19 @@ struct RunReport {
   std::string run_path;  // as a person would type it
   RunRequest request;
   nlohmann::json hardware;
-  std::vector<Trial> trials;
-  std::string torn;  // a torn last line was left out; empty: none
+  std::vector<Trial> trials;  // trial 0 is the default configuration
+  std::string torn;           // a torn last line was left out; empty: none
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
   Verdict verdict;
-  std::string stopped;  // why the search ended, when known
 
   const Trial& trial(std::int64_t number) const { return trials.at(static_cast<std::size_t>(number)); }
+  // "recommended, front", "default": what a trial is in this run; empty: none of it.
+  std::string role_of(std::int64_t number) const;
 };
 
-// request.json, hardware.json and trials.jsonl of a run; front and verdict are still to be filled.
-// Throws InputError naming the file.
+// Reads request.json, hardware.json and trials.jsonl, finds the front and chooses. Throws InputError naming
+// the file.
 RunReport read_run(const std::string& run_path);
 
 // Writes front.json, front.csv and report.md into the run directory. Throws std::runtime_error (disk).

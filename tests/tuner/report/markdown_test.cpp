@@ -1,0 +1,119 @@
+#include "tuner/report/markdown.h"
+
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+#include "tests/tuner/support/report_example.h"
+#include "tuner/report/against_default.h"
+
+namespace moetune {
+namespace {
+
+TEST(Markdown, SaysFirstWhatToLaunchAndWhy) {
+  const std::string text = to_markdown(example_report());
+  EXPECT_TRUE(
+      text.starts_with("# tiny-moe, chat\n\n## What to launch\n\n**Trial "
+                       "1:**\n\n```text\nrouter=cpu\ntop_k=7\n```\n\nFastest that meets the int8 gate."));
+  EXPECT_TRUE(has_text(text, "Runner-up: trial 0 (`router=cpu top_k=8`). Why not: It is slower."));
+}
+
+TEST(Markdown, HoldsFrontDefaultFailuresMachineAndCommands) {
+  const std::string text = to_markdown(example_report());
+  EXPECT_TRUE(has_text(text,
+                       "| trial | configuration | tpot_ms (ms per token) | kl_mean (nats) | top1_agreement "
+                       "(%) | device_bytes (MiB) | role |"));
+  EXPECT_TRUE(has_text(text,
+                       "| 1 | `top_k=7` | 2.50 (2.45 to 2.55) | 0.00800 (0.00720 to 0.00880) | 97.0 | 13.25 "
+                       "predicted | recommended, front |"));
+  EXPECT_TRUE(has_text(text, "The same in every trial: `router=cpu`."));
+  EXPECT_TRUE(has_text(text, "## The default configuration\n\nTrial 0: `router=cpu top_k=8`"));
+  EXPECT_TRUE(has_text(text,
+                       "| 3 | crashed | `top_k=5` | the worker was killed by SIGSEGV; last words: "
+                       "\\<b\\>bad\\</b\\> \\| pipe |"));
+  EXPECT_TRUE(has_text(text,
+                       "| tpot_ms | time per output token while decoding | ms per token | measured | 40 | 95 "
+                       "% | interval narrow |"));
+  EXPECT_TRUE(has_text(text, "| device_bytes | peak memory of the device | bytes | predicted | 1 | none |"));
+  EXPECT_TRUE(has_text(text, "| cpu_name | Example \\| 9000 |"));
+  EXPECT_TRUE(has_text(text,
+                       "moetune tune --model 'my models/tiny'\nmoetune tune --model 'my models/tiny' --run "
+                       "runs/example --resume\n"));
+}
+
+TEST(Markdown, EveryTableRowHasAsManyCellsAsItsHeading) {
+  std::istringstream lines(to_markdown(example_report()));
+  std::size_t cells = 0;
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < line.size(); ++i)
+      count += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1 : 0;
+    if (!line.starts_with("|")) {
+      cells = 0;
+      continue;
+    }
+    if (cells == 0) cells = count;
+    EXPECT_EQ(count, cells) << line;
+    ++rows;
+  }
+  EXPECT_GT(rows, 20);
+}
+
+TEST(Markdown, SaysInWordsWhetherTheDefaultIsBeaten) {
+  RunReport report = example_report();
+  EXPECT_EQ(against_default_words(report),
+            "1 of 1 configurations that meet the int8 gate is better than the default in tpot_ms; the best "
+            "is trial 1 with 2.50 (2.45 to 2.55) "
+            "instead of 3.00 (2.94 to 3.06) ms per token.");
+  EXPECT_TRUE(has_text(to_markdown(report), "1 of 1 configurations that meet the int8 gate is better"));
+
+  report.trials[1].metrics["tpot_ms"].high = 2.96;
+  EXPECT_TRUE(has_text(against_default_words(report),
+                       "; their intervals overlap, so the difference is not certain."));
+
+  report.trials[1].metrics["tpot_ms"].value = 3.0;  // as fast as the default does not beat it
+  report.verdict = {.recommended = 0, .reason = "The default.", .runner_up = {}, .why_not_runner_up = ""};
+  EXPECT_EQ(against_default_words(report),
+            "No configuration that meets the int8 gate beats the default in tpot_ms (1 tried).");
+  EXPECT_TRUE(has_text(to_markdown(report), "**Trial 0, the default configuration:**"));
+  EXPECT_TRUE(has_text(to_markdown(report),
+                       "No configuration that meets the int8 gate beats the default in tpot_ms"));
+
+  report.request.gate = "none";  // then trial 2 counts as well
+  EXPECT_TRUE(has_text(
+      against_default_words(report),
+      "1 of 2 configurations is better than the default in tpot_ms; the best is trial 2 with 1.500"));
+
+  report.trials[0].outcome = Outcome::infeasible;
+  report.trials[0].reason = "needs 3 bytes";
+  EXPECT_TRUE(has_text(against_default_words(report), "could not be measured (infeasible: needs 3 bytes)"));
+}
+
+TEST(Markdown, NothingMeasuredIsAReportToo) {
+  RunReport report = example_report();
+  report.trials.clear();
+  report.front.clear();
+  report.verdict = {.recommended = {}, .reason = "no trial yet", .runner_up = {}, .why_not_runner_up = ""};
+  const std::string text = to_markdown(report);
+  EXPECT_TRUE(has_text(text, "**Nothing can be recommended.** no trial yet"));
+  EXPECT_TRUE(has_text(text, "It is empty"));
+}
+
+TEST(Markdown, HostileTextsStayText) {
+  RunReport report = example_report();
+  report.request.model = "</h1># | `x`\n## injected";
+  report.trials[1].configuration.values["top_k"] = "7`|\n```";
+  report.verdict.reason = "a\n\n## injected";
+  report.request.command.emplace_back("\n```\n## injected");
+  const std::string text = to_markdown(report);
+  EXPECT_EQ(text.find("\n## injected"), std::string::npos);
+  std::size_t fences = 0;
+  for (std::size_t at = text.find("\n```"); at != std::string::npos; at = text.find("\n```", at + 1))
+    ++fences;
+  EXPECT_EQ(fences, 4U) << "two blocks, opened and closed";
+}
+
+}  // namespace
+}  // namespace moetune

@@ -1,0 +1,238 @@
+#include "tuner/report/markdown.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tuner/metric_facts.h"
+#include "tuner/progress.h"
+#include "tuner/report/against_default.h"
+#include "tuner/report/escape.h"
+#include "tuner/report/metric_column.h"
+
+namespace moetune {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// Cells must be Markdown already.
+std::string table(const Row& heading, const std::vector<Row>& rows) {
+  const auto line = [](const Row& cells) {
+    std::string text = "|";
+    for (const std::string& cell : cells) text += " " + cell + " |";
+    return text + "\n";
+  };
+  std::string text = line(heading) + line(Row(heading.size(), "---"));
+  for (const Row& row : rows) text += line(row);
+  return text + "\n";
+}
+
+std::string configuration_block(const Configuration& configuration) {
+  std::string text = "```text\n";
+  for (const auto& [name, value] : configuration.values) text += fenced_line(name + "=" + value) + "\n";
+  return text + "```\n\n";
+}
+
+std::string what_to_launch(const RunReport& report) {
+  std::string text = "## What to launch\n\n";
+  if (!report.verdict.recommended) {
+    text += "**Nothing can be recommended.** " + markdown_text(report.verdict.reason) + "\n\n";
+    return text + markdown_text(against_default_words(report)) + "\n\n";
+  }
+  const Trial& chosen = report.trial(*report.verdict.recommended);
+  text += fmt::format("**Trial {}{}:**\n\n", chosen.number,
+                      chosen.number == 0 ? ", the default configuration" : "");
+  text += configuration_block(chosen.configuration);
+  text +=
+      markdown_text(report.verdict.reason) + "\n\n" + markdown_text(against_default_words(report)) + "\n\n";
+  if (report.verdict.runner_up)
+    text += fmt::format("Runner-up: trial {} ({}). Why not: {}\n\n", *report.verdict.runner_up,
+                        markdown_code(report.trial(*report.verdict.runner_up).configuration.key()),
+                        markdown_text(report.verdict.why_not_runner_up));
+
+  if (chosen.number != 0 && report.trial(0).outcome == Outcome::ok) {
+    std::vector<Row> rows;
+    for (const MetricColumn& column : report_columns(report))
+      rows.push_back({markdown_text(column.heading()), column.cell(chosen), column.cell(report.trial(0))});
+    text += table({"", "recommended", "default"}, rows);
+  }
+  return text;
+}
+
+std::string the_front(const RunReport& report, const Knobs& knobs) {
+  std::string text = "## The front\n\n";
+  if (report.front.empty()) return text + "It is empty: no trial has a value for every objective.\n\n";
+  std::string objectives;
+  for (const Objective& objective : report.objectives)
+    objectives += fmt::format("{}{} ({})", objectives.empty() ? "" : ", ", objective.metric,
+                              objective.maximize ? "larger is better" : "smaller is better");
+  text += fmt::format(
+      "{} of {} trials: no other trial is as good in all of {} and better in one. Intervals are 95 %.\n\n",
+      report.front.size(), report.trials.size(), markdown_text(objectives));
+  if (!knobs.fixed.values.empty())
+    text += "The same in every trial: " + markdown_code(knobs.fixed.key()) + ".\n\n";
+
+  const std::vector<MetricColumn> columns = report_columns(report);
+  Row heading{"trial", "configuration"};
+  for (const MetricColumn& column : columns) heading.push_back(markdown_text(column.heading()));
+  heading.emplace_back("role");
+  std::vector<Row> rows;
+  for (const std::int64_t number : report.front) {
+    const Trial& trial = report.trial(number);
+    Row row{std::to_string(number), markdown_code(varied_text(trial.configuration, knobs))};
+    for (const MetricColumn& column : columns) row.push_back(column.cell(trial));
+    row.push_back(report.role_of(number));
+    rows.push_back(std::move(row));
+  }
+  return text + table(heading, rows) + "Every digit and every other metric: `front.csv`, `front.json`.\n\n";
+}
+
+std::string the_default(const RunReport& report) {
+  if (report.trials.empty()) return "";
+  const Trial& trial = report.trial(0);
+  std::string text =
+      "## The default configuration\n\nTrial 0: " + markdown_code(trial.configuration.key()) + "\n\n";
+  if (trial.outcome != Outcome::ok)
+    return text + fmt::format("It was not measured: {}: {}\n\n", name_of(trial.outcome),
+                              markdown_text(trial.reason));
+  std::vector<Row> rows;
+  for (const MetricColumn& column : report_columns(report))
+    rows.push_back({markdown_text(column.heading()), column.cell(trial)});
+  return text + table({"metric", "value (95 % interval)"}, rows);
+}
+
+std::string failures(const RunReport& report, const Knobs& knobs) {
+  std::vector<Row> rows;
+  for (const Trial& trial : report.trials)
+    if (trial.outcome != Outcome::ok)
+      rows.push_back({std::to_string(trial.number), std::string(name_of(trial.outcome)),
+                      markdown_code(varied_text(trial.configuration, knobs)), markdown_text(trial.reason)});
+  std::string text = "## Trials that failed\n\n";
+  if (rows.empty()) return text + "None.\n\n";
+  return text + table({"trial", "outcome", "configuration", "reason"}, rows);
+}
+
+std::string how_measured(const RunReport& report) {
+  struct Origins {
+    std::set<std::string> origins;
+    std::set<std::string> stopped;
+    std::int64_t least = INT64_MAX;
+    std::int64_t most = 0;
+    bool has_interval = false;
+  };
+  std::map<std::string, Origins> metrics;
+  for (const Trial& trial : report.trials) {
+    for (const auto& [name, measurement] : trial.metrics) {
+      Origins& found = metrics[name];
+      found.origins.insert(std::string(name_of(measurement.origin)));
+      if (!measurement.stopped.empty()) found.stopped.insert(measurement.stopped);
+      found.least = std::min(found.least, measurement.n);
+      found.most = std::max(found.most, measurement.n);
+      found.has_interval = found.has_interval || measurement.low.has_value();
+    }
+  }
+  std::string text = "## How the numbers were made\n\n";
+  if (metrics.empty()) return text + "There are none.\n\n";
+  const auto joined = [](const std::set<std::string>& words) {
+    std::string list;
+    for (const std::string& word : words) list.append(list.empty() ? "" : "; ").append(word);
+    return list;
+  };
+  std::vector<Row> rows;
+  for (const auto& [name, found] : metrics) {
+    const MetricFacts* facts = find_metric(name);
+    rows.push_back({markdown_text(name), facts == nullptr ? "" : markdown_text(facts->meaning),
+                    facts == nullptr ? "" : markdown_text(facts->unit), joined(found.origins),
+                    found.least == found.most ? std::to_string(found.least)
+                                              : fmt::format("{} to {}", found.least, found.most),
+                    found.has_interval ? "95 %" : "none", markdown_text(joined(found.stopped))});
+  }
+  return text +
+         "Times are medians with distribution-free intervals, accuracy is a mean over positions against the "
+         "reference (the checkpoint's own number "
+         "types and top-k). n counts samples behind a number; trials differ in it because measuring stops "
+         "when the interval is narrow enough.\n\n" +
+         table({"metric", "meaning", "unit", "origin", "n", "interval", "measuring stopped because"}, rows);
+}
+
+void add_rows(std::vector<Row>& rows, const std::string& name, const nlohmann::json& value) {
+  if (value.is_object()) {
+    for (const auto& [field, inner] : value.items())
+      add_rows(rows, name.empty() ? field : name + "." + field, inner);
+  } else {
+    const std::string shown = value.is_string()
+                                  ? value.get<std::string>()
+                                  : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    rows.push_back({markdown_text(name), markdown_text(shown)});
+  }
+}
+
+std::string machine(const RunReport& report) {
+  std::vector<Row> rows;
+  add_rows(rows, "", report.hardware);
+  return "## The machine\n\n" + table({"what", "value"}, rows);
+}
+
+std::string joined_words(const std::vector<std::string>& words) {
+  std::string command;
+  for (const std::string& word : words) command.append(command.empty() ? "" : " ").append(shell_word(word));
+  return command;
+}
+
+std::vector<std::string> resume_command(const RunReport& report) {
+  std::vector<std::string> words = report.request.command;
+  const auto has = [&](const std::string& option) {
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return word == option || word.starts_with(option + "=");
+    });
+  };
+  if (!has("--run")) words.insert(words.end(), {"--run", report.run_path});
+  if (!has("--resume")) words.emplace_back("--resume");
+  return words;
+}
+
+std::string again(const RunReport& report) {
+  const RunRequest& request = report.request;
+  double seconds = 0.0;
+  for (const Trial& trial : report.trials) seconds += trial.seconds;
+  std::vector<Row> rows{
+      {"model", markdown_text(request.model) + ", content " + markdown_code(request.model_hash)},
+      {"workload", markdown_text(request.workload)},
+      {"search space", markdown_text(request.space) + ", content " + markdown_code(request.space_hash)},
+      {"searcher", markdown_text(request.searcher)},
+      {"seed", std::to_string(request.seed)},
+      {"gate", markdown_text(request.gate)},
+      {"limit (SLO)", request.slo.empty() ? "none" : markdown_text(request.slo)},
+      {"trials", std::to_string(report.trials.size())},
+      {"measuring time", duration_text(seconds)},
+      {"build", markdown_text(request.build)}};
+  add_rows(rows, "", request.conditions);
+  std::string text = "## How to go on, and how to do it again\n\n" + table({"what", "value"}, rows);
+  if (!report.torn.empty())
+    text += "The last line of the log is torn and was left out: " + markdown_text(report.torn) + "\n\n";
+  text +=
+      "The run was started with the first command. The second one goes on where it stopped, for longer with "
+      "a larger `--budget` or "
+      "`--max-trials`. In another directory the first one makes the same trials again, as far as its budget "
+      "reaches.\n\n```sh\n";
+  text += fenced_line(joined_words(request.command)) + "\n" +
+          fenced_line(joined_words(resume_command(report))) + "\n```\n\n";
+  return text +
+         "This report, `front.csv` and `front.json` are made from `request.json`, `hardware.json` and "
+         "`trials.jsonl` alone; `moetune report` "
+         "makes them again.\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const RunReport& report) {
+  const Knobs knobs = knobs_of(report.trials);
+  return fmt::format("# {}, {}\n\n", markdown_text(report.request.model),
+                     markdown_text(report.request.workload)) +
+         what_to_launch(report) + the_front(report, knobs) + the_default(report) + failures(report, knobs) +
+         how_measured(report) + machine(report) + again(report);
+}
+
+}  // namespace moetune
