@@ -2,10 +2,8 @@
 // and used. Resident is nothing special: as many slots as experts, all filled while loading.
 //
 //   cache.begin_layer(moe_layer, ids);      // what the router chose
-//   while (cache.next_wave())               // brings in what fits beside each other, in one wave when all of
-//   it does
-//     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), .layout =
-//     cache.layout()});
+//   while (cache.next_wave())               // brings in what fits beside each other: one wave when all does
+//     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), ...});
 #pragma once
 
 #include <cstdint>

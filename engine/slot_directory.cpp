@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace moetune {
 
@@ -14,7 +15,8 @@ SlotDirectory::SlotDirectory(const Shape& shape) : shape_(shape) {
   slot_of_.assign(experts, -1);
   last_asked_.assign(experts, 0);
   times_asked_.assign(experts, 0);
-  pinned_in_layer_.assign(static_cast<std::size_t>(shape.layers), 0);
+  is_hot_.assign(experts, false);
+  hot_of_layer_.resize(static_cast<std::size_t>(shape.layers));
 }
 
 std::span<const std::int32_t> SlotDirectory::table(int layer) const {
@@ -25,6 +27,7 @@ bool SlotDirectory::look_up(int layer, int expert) {
   const std::size_t asked = key(layer, expert);
   last_asked_[asked] = ++clock_;
   ++times_asked_[asked];
+  if (shape_.policy == CachePolicy::pinned) update_hot(layer, static_cast<std::int32_t>(asked));
   return slot_of_[asked] >= 0;
 }
 
@@ -46,7 +49,7 @@ std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expe
       chosen = &slot;
       break;
     }
-    if (slot.held_in_wave == wave_ || slot.pinned) continue;
+    if (slot.held_in_wave == wave_ || is_hot_[static_cast<std::size_t>(slot.expert)]) continue;
     if (chosen == nullptr || leaves_before(slot, *chosen)) chosen = &slot;
   }
   if (chosen == nullptr) return std::nullopt;
@@ -54,17 +57,14 @@ std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expe
   const Placement placement{static_cast<int>(chosen - slots_.data()), chosen->expert >= 0};
   if (placement.evicted) slot_of_[static_cast<std::size_t>(chosen->expert)] = -1;
   slot_of_[wanted] = placement.slot;
-  *chosen = {static_cast<std::int32_t>(wanted), wave_, may_pin(layer)};
-  if (chosen->pinned) ++pinned_in_layer_[static_cast<std::size_t>(layer)];
+  *chosen = {static_cast<std::int32_t>(wanted), wave_};
   return placement;
 }
 
 void SlotDirectory::remove(int layer, int expert) {
   std::int32_t& index = slot_of_[key(layer, expert)];
   assert(index >= 0);
-  Slot& slot = slots_[static_cast<std::size_t>(index)];
-  if (slot.pinned) --pinned_in_layer_[static_cast<std::size_t>(layer)];
-  slot = {};
+  slots_[static_cast<std::size_t>(index)] = {};
   index = -1;
 }
 
@@ -80,9 +80,27 @@ bool SlotDirectory::leaves_before(const Slot& a, const Slot& b) const {
   return last_asked_[first] < last_asked_[second];
 }
 
-bool SlotDirectory::may_pin(int layer) const {
-  return shape_.policy == CachePolicy::pinned &&
-         pinned_in_layer_[static_cast<std::size_t>(layer)] < slots_of_layer(layer).count / 2;
+// Counts only grow, so the expert that was just asked for is the only one that can enter the hot ones, and
+// the coldest of them the only one that can leave. Equals stay outside.
+void SlotDirectory::update_hot(int layer, std::int32_t expert_key) {
+  if (is_hot_[static_cast<std::size_t>(expert_key)]) return;
+  std::vector<std::int32_t>& hot = hot_of_layer_[static_cast<std::size_t>(layer)];
+  const auto most = static_cast<std::size_t>(slots_of_layer(layer).count / 2);
+  if (hot.size() < most) {
+    hot.push_back(expert_key);
+  } else {
+    const auto heat = [this](std::int32_t expert) {
+      const auto index = static_cast<std::size_t>(expert);
+      return std::pair(times_asked_[index], last_asked_[index]);
+    };
+    const auto coldest = std::ranges::min_element(hot, {}, heat);
+    if (coldest == hot.end() || times_asked_[static_cast<std::size_t>(*coldest)] >=
+                                    times_asked_[static_cast<std::size_t>(expert_key)])
+      return;
+    is_hot_[static_cast<std::size_t>(*coldest)] = false;
+    *coldest = expert_key;
+  }
+  is_hot_[static_cast<std::size_t>(expert_key)] = true;
 }
 
 }  // namespace moetune

@@ -3,11 +3,10 @@
 //
 //   lru        the expert not asked for longest leaves, whatever its layer
 //   lfu        the one asked for in the fewest steps leaves; among equals the one not asked for longest
-//   layer_lru  every layer has an equal share of the slots and its own lru: a sweep through all layers, which
-//   is what a
-//              token is, cannot empty the cache of the layers that come next
-//   pinned     the first experts a layer asks for keep half of its share for good; the other slots are one
-//   lru
+//   layer_lru  every layer has an equal share of the slots and its own lru: a sweep through all layers,
+//              which is what a token is, cannot empty the cache of the layers that come next
+//   pinned     every layer's hottest experts, those asked for in the most steps so far and half of its share
+//              in number, stay where they are; the other slots are one lru
 #pragma once
 
 #include <cstdint>
@@ -59,21 +58,21 @@ class SlotDirectory {
   struct Slot {
     std::int32_t expert = -1;  // layer * experts + expert; -1: free
     std::uint64_t held_in_wave = 0;
-    bool pinned = false;
   };
 
   std::size_t key(int layer, int expert) const {
     return static_cast<std::size_t>(layer * shape_.experts + expert);
   }
   bool leaves_before(const Slot& a, const Slot& b) const;
-  bool may_pin(int layer) const;
+  void update_hot(int layer, std::int32_t expert_key);
 
   Shape shape_;
   std::vector<Slot> slots_;
   std::vector<std::int32_t> slot_of_;       // per expert of every layer
   std::vector<std::uint64_t> last_asked_;   // per expert of every layer: value of clock_ then
   std::vector<std::uint64_t> times_asked_;  // per expert of every layer
-  std::vector<int> pinned_in_layer_;
+  std::vector<bool> is_hot_;                // per expert of every layer; only under pinned
+  std::vector<std::vector<std::int32_t>> hot_of_layer_;
   std::uint64_t clock_ = 0;
   std::uint64_t wave_ = 1;
 };

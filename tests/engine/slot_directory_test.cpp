@@ -27,13 +27,14 @@ class PlainCache {
 
   // True for a hit. All of a step's experts count as asked for before any of them is placed.
   void ask(const Step& step) {
-    for (const Key& key : step) history_.push_back(key);
+    for (const Key& key : step) {
+      history_.push_back(key);
+      if (shape_.policy == CachePolicy::pinned) warm_up(key);
+    }
     for (const Key& key : step) {
       if (resident_.contains(key)) continue;
       if (is_full(key.first)) resident_.erase(victim(step));
       resident_.insert(key);
-      if (shape_.policy == CachePolicy::pinned && pinned_of(key.first) < share(key.first) / 2)
-        pinned_.insert(key);
     }
   }
   const std::set<Key>& resident() const { return resident_; }
@@ -45,7 +46,22 @@ class PlainCache {
   long in_layer(const std::set<Key>& keys, int layer) const {
     return std::ranges::count_if(keys, [&](const Key& key) { return key.first == layer; });
   }
-  long pinned_of(int layer) const { return in_layer(pinned_, layer); }
+  long uses(const Key& key) const { return std::ranges::count(history_, key); }
+  // Half of a layer's share in hot experts; one enters when it was used more often than the coldest of them.
+  void warm_up(const Key& key) {
+    const int most = share(key.first) / 2;
+    if (hot_.contains(key) || most == 0) return;
+    if (in_layer(hot_, key.first) >= most) {
+      std::vector<Key> rivals;
+      for (const Key& hot : hot_)
+        if (hot.first == key.first) rivals.push_back(hot);
+      const Key coldest = *std::ranges::min_element(
+          rivals, {}, [&](const Key& hot) { return std::pair(uses(hot), last_use(hot)); });
+      if (uses(coldest) >= uses(key)) return;
+      hot_.erase(coldest);
+    }
+    hot_.insert(key);
+  }
   bool is_full(int layer) const {
     if (shape_.policy == CachePolicy::layer_lru) return in_layer(resident_, layer) >= share(layer);
     return static_cast<int>(resident_.size()) >= shape_.slots;
@@ -58,18 +74,17 @@ class PlainCache {
     for (const Key& key : resident_) {
       const bool in_use = std::ranges::find(step, key) != step.end();
       const bool other_share = shape_.policy == CachePolicy::layer_lru && key.first != step.front().first;
-      if (!in_use && !other_share && !pinned_.contains(key)) candidates.push_back(key);
+      if (!in_use && !other_share && !hot_.contains(key)) candidates.push_back(key);
     }
     return *std::ranges::min_element(candidates, {}, [&](const Key& key) {
-      const long uses = shape_.policy == CachePolicy::lfu ? std::ranges::count(history_, key) : 0;
-      return std::pair(uses, last_use(key));
+      return std::pair(shape_.policy == CachePolicy::lfu ? uses(key) : 0, last_use(key));
     });
   }
 
   SlotDirectory::Shape shape_;
   std::vector<Key> history_;
   std::set<Key> resident_;
-  std::set<Key> pinned_;
+  std::set<Key> hot_;
 };
 
 // What the expert cache does with a step that fits: look all up, hold the resident, place the others.
