@@ -12,12 +12,6 @@ namespace moetune {
 namespace {
 using nlohmann::json;
 
-Origin origin_named(const std::string& name, const std::string& where) {
-  for (const Origin origin : {Origin::measured, Origin::predicted, Origin::extrapolated})
-    if (name == name_of(origin)) return origin;
-  throw InputError(where, shown(name), "measured, predicted, extrapolated");
-}
-
 // JSON has no NaN and no infinity: nlohmann would write null, which reads back as a broken log.
 void put(json& object, const char* field, double value) {
   if (!std::isfinite(value))
@@ -57,6 +51,12 @@ std::string_view name_of(Origin origin) {
       return "extrapolated";
   }
   throw std::logic_error("no such origin");
+}
+
+Origin origin_named(const std::string& name, const std::string& where) {
+  for (const Origin origin : {Origin::measured, Origin::predicted, Origin::extrapolated})
+    if (name == name_of(origin)) return origin;
+  throw InputError(where, shown(name), "measured, predicted, extrapolated");
 }
 
 json to_json_value(const Measurement& measurement) {

@@ -13,6 +13,7 @@ namespace moetune {
 
 enum class Origin : std::uint8_t { measured, predicted, extrapolated };
 std::string_view name_of(Origin origin);
+Origin origin_named(const std::string& name, const std::string& where);  // throws InputError
 
 struct Measurement {
   double value = 0.0;         // median for times, mean for accuracy; unit is in the metric's name

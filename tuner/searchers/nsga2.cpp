@@ -99,21 +99,20 @@ void Nsga2Searcher::breed() {
     return pool[std::min(first, second)].levels;
   };
   while (proposals_.size() < population && table_.open_count() > 0) {
-    std::optional<std::size_t> found;
     Levels child;
-    for (int attempt = 0; attempt < attempts_per_child && !found; ++attempt) {
+    bool fresh = false;
+    for (int attempt = 0; attempt < attempts_per_child && !fresh; ++attempt) {
       const Levels& mother = tournament();
       child = child_of(table_.space(), mother, tournament(), variation);
-      found = table_.find(child);
-      if (found && !table_.is_open(*found)) found.reset();
+      const auto position = table_.find(child);
+      fresh = position && table_.is_open(*position);
+      if (fresh) propose(*position);
     }
-    if (!found) {
-      // Stalled: the neighbourhood is known or illegal. Half of the places go to what lies closest to the
-      // last child (the only way into a sampled table), half anywhere.
-      const bool nearby = refill.below(2) == 0;
-      found = nearby ? table_.nearest_open(child) : table_.open_position(refill.below(table_.open_count()));
-    }
-    propose(*found);
+    if (fresh) continue;
+    // Stalled: the neighbourhood is known or illegal. Half of the places go to what lies closest to the last
+    // child (the only way into a sampled table), half anywhere.
+    const bool nearby = refill.below(2) == 0;
+    propose(nearby ? table_.nearest_open(child) : table_.open_position(refill.below(table_.open_count())));
   }
 }
 

@@ -1,0 +1,206 @@
+#include "tuner/choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tuner/contender.h"
+
+namespace moetune {
+namespace {
+using Verdict = Recommendation::Verdict;
+using Contenders = std::vector<const Contender*>;
+
+constexpr double as_good = 0.01;  // within 1 % of the best, fewer changes count more
+
+const Contender& best_of(const Contenders& some) {
+  return **std::min_element(some.begin(), some.end(), [](const Contender* a, const Contender* b) {
+    return a->value != b->value ? a->value < b->value : a->trial->number < b->trial->number;
+  });
+}
+
+// Rule 4.
+const Contender& simplest_of_the_best(const Contenders& some) {
+  const double best = best_of(some).value;
+  Contenders near;
+  for (const Contender* contender : some)
+    if (contender->value <= best + as_good * std::abs(best)) near.push_back(contender);
+  return **std::min_element(near.begin(), near.end(), [](const Contender* a, const Contender* b) {
+    if (a->changes != b->changes) return a->changes < b->changes;
+    return a->value != b->value ? a->value < b->value : a->trial->number < b->trial->number;
+  });
+}
+
+std::string changes_count(int changes) {
+  return changes == 1 ? "1 change from the default" : fmt::format("{} changes from the default", changes);
+}
+
+class Choice {
+ public:
+  explicit Choice(const ChoiceInput& input)
+      : input_(input), objective_(input.objectives.front()), all_(contenders(input)) {
+    for (const Contender& contender : all_) {
+      if (contender.is_default) default_ = &contender;
+      if (contender.acceptable) acceptable_.push_back(&contender);
+    }
+  }
+
+  Recommendation decide() {
+    if (all_.empty()) return {Verdict::nothing_measured, {}, nothing_measured(), {}, ""};
+    if (acceptable_.empty()) return nothing_meets_gate();
+    if (default_ == nullptr || !default_->acceptable) return without_default();
+
+    Contenders better;
+    for (const Contender* contender : acceptable_)
+      if (clears(*contender, *default_)) better.push_back(contender);
+    if (!better.empty()) return replaced(simplest_of_the_best(better));
+    return default_stays();
+  }
+
+ private:
+  // "top_k 7: 0.41 ms per token (0.40-0.42)"
+  std::string named(const Contender& contender) const {
+    return fmt::format("{}: {}", changes_text(contender, input_.default_configuration),
+                       measured_text(contender, objective_));
+  }
+
+  Recommendation made(Verdict verdict, const Contender& chosen, const std::string& reason) const {
+    Recommendation recommendation{verdict, chosen.trial->number, reason, {}, ""};
+    recommendation.reason +=
+        others_text(chosen, default_, input_) + slo_text(chosen, input_) + best_rejected(chosen);
+    set_runner_up(recommendation, chosen);
+    return recommendation;
+  }
+
+  Recommendation replaced(const Contender& chosen) const {
+    return made(Verdict::replaced, chosen,
+                fmt::format("{}, {} the default's {}; {}.", named(chosen),
+                            difference_text(chosen, *default_, objective_),
+                            measured_text(*default_, objective_), gate_text(chosen, input_)));
+  }
+
+  Recommendation default_stays() const {
+    const Contender& best = best_of(acceptable_);
+    const std::string own = fmt::format("The default configuration stays: {}; {}.",
+                                        measured_text(*default_, objective_), gate_text(*default_, input_));
+    if (best.is_default || !(best.value < default_->value))
+      return made(Verdict::default_stays, *default_,
+                  own + " No acceptable configuration was measured to be better.");
+    const std::string doubt = best.interval && default_->interval
+                                  ? "but the intervals overlap"
+                                  : "but there are too few samples for an interval";
+    return made(Verdict::indeterminate, *default_,
+                fmt::format("{} Indeterminate: {} looks {}, {}. More samples could tell them apart.", own,
+                            named(best), better_text(best, *default_), doubt));
+  }
+
+  Recommendation without_default() const {
+    const Contender& chosen = simplest_of_the_best(acceptable_);
+    return made(Verdict::no_default, chosen,
+                fmt::format("{}; {}. {}", named(chosen), gate_text(chosen, input_), why_no_default()));
+  }
+
+  std::string why_no_default() const {
+    if (default_ != nullptr)
+      return fmt::format("The default configuration is no contender: it {}.", gate_text(*default_, input_));
+    for (const Trial& trial : input_.trials)
+      if (trial.configuration == input_.default_configuration)
+        return fmt::format(
+            "The default configuration could not be measured ({}{}{}), so there is nothing to compare with.",
+            name_of(trial.outcome), trial.reason.empty() ? "" : ": ", trial.reason);
+    return "The default configuration was not measured, so there is nothing to compare with.";
+  }
+
+  std::string nothing_measured() const {
+    if (input_.trials.empty()) return "No recommendation: nothing was measured.";
+    std::map<std::string, int> outcomes;
+    int without_metric = 0;
+    for (const Trial& trial : input_.trials) {
+      if (trial.outcome == Outcome::ok) {
+        ++without_metric;
+      } else {
+        ++outcomes[std::string(name_of(trial.outcome))];
+      }
+    }
+    std::string text = "No recommendation: no trial could be measured (";
+    const char* joint = "";
+    for (const auto& [outcome, count] : outcomes)
+      text += fmt::format("{}{} {}", std::exchange(joint, ", "), count, outcome);
+    if (without_metric > 0) text += fmt::format("{}{} without {}", joint, without_metric, objective_.metric);
+    text += ").";
+    for (const Trial& trial : input_.trials)
+      if (!trial.reason.empty()) return text + fmt::format(" The first one: {}.", trial.reason);
+    return text;
+  }
+
+  Recommendation nothing_meets_gate() const {
+    // How many times the allowed distance, in the worse of the two metrics.
+    const auto excess = [&](const Contender& contender) {
+      const auto kl = contender.trial->metrics.find("kl_mean");
+      const auto agreement = contender.trial->metrics.find("top1_agreement");
+      if (kl == contender.trial->metrics.end() || agreement == contender.trial->metrics.end())
+        return HUGE_VAL;
+      return std::max(kl->second.value / input_.gate.most_kl,
+                      (1.0 - agreement->second.value) / (1.0 - input_.gate.least_agreement));
+    };
+    const Contender& nearest =
+        *std::min_element(all_.begin(), all_.end(),
+                          [&](const Contender& a, const Contender& b) { return excess(a) < excess(b); });
+    return {
+        Verdict::nothing_meets_gate,
+        {},
+        fmt::format(
+            "No recommendation: none of {} measured configurations meets the {} gate. The nearest, {}; {}.",
+            all_.size(), input_.gate.name, named(nearest), gate_text(nearest, input_)),
+        nearest.trial->number,
+        gate_text(nearest, input_)};
+  }
+
+  // What a reader of the front will ask: why not the one at its end?
+  std::string best_rejected(const Contender& chosen) const {
+    Contenders rejected;
+    for (const Contender& contender : all_)
+      if (!contender.acceptable && contender.value < chosen.value) rejected.push_back(&contender);
+    if (rejected.empty()) return "";
+    const Contender& best = best_of(rejected);
+    return fmt::format(" Best of what is not acceptable, {}; {}.", named(best), gate_text(best, input_));
+  }
+
+  void set_runner_up(Recommendation& recommendation, const Contender& chosen) const {
+    Contenders others;
+    for (const Contender* contender : acceptable_)
+      if (contender != &chosen) others.push_back(contender);
+    if (others.empty()) return;
+    const Contender& runner_up = best_of(others);
+    recommendation.runner_up = runner_up.trial->number;
+    std::string why;
+    if (runner_up.value >= chosen.value) {
+      why = better_text(runner_up, chosen);
+    } else if (default_ != nullptr && default_->acceptable && !clears(runner_up, *default_)) {
+      why = better_text(runner_up, chosen) + ", but not better than the default beyond doubt";
+    } else {
+      why = fmt::format("{}, but within 1 %, and it takes {} instead of {}", better_text(runner_up, chosen),
+                        changes_count(runner_up.changes), chosen.changes);
+    }
+    recommendation.why_not_runner_up = fmt::format("{}, {}", named(runner_up), why);
+  }
+
+  const ChoiceInput& input_;
+  const Objective& objective_;
+  std::vector<Contender> all_;
+  Contenders acceptable_;
+  const Contender* default_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<std::string> accuracy_parameters() {
+  return {"top_k", "top_k_rule", "reroute_margin", "expert_quant", "dense_quant", "kv_type"};
+}
+
+Recommendation choose(const ChoiceInput& input) { return Choice(input).decide(); }
+
+}  // namespace moetune

@@ -1,0 +1,59 @@
+// Which configuration to launch with, and why, in words. A pure function of the trials: no engine, no clock.
+// Start at choose(); the rules stand above it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/facts/workload.h"
+#include "tuner/accuracy_gate.h"
+#include "tuner/objective.h"
+#include "tuner/trial.h"
+
+namespace moetune {
+
+struct ChoiceInput {
+  std::span<const Trial> trials;
+  AccuracyGate gate;
+  std::span<const Objective> objectives;  // the first one is what "best" means; at least one
+  Configuration default_configuration;
+  // Parameters that must keep the default's value where accuracy is not known; see accuracy_parameters().
+  std::vector<std::string> accuracy_parameters;
+  std::optional<Slo> slo;  // named in the reason; a service level does not overrule the rules below
+};
+
+// What the contract keeps at the model's own while accuracy is unknown: the number of experts and all number
+// types.
+std::vector<std::string> accuracy_parameters();
+
+struct Recommendation {
+  enum class Verdict : std::uint8_t {
+    replaced,            // something better than the default, beyond doubt
+    default_stays,       // nothing better was measured
+    indeterminate,       // something looks better, but the intervals overlap: the default stays
+    no_default,          // the default could not be measured: the best of the rest, compared with nothing
+    nothing_meets_gate,  // no recommendation
+    nothing_measured,    // no recommendation: every trial failed
+  };
+  Verdict verdict = Verdict::nothing_measured;
+  std::optional<std::int64_t> trial;  // recommended; a number of the log
+  std::string reason;                 // sentences for a person
+  std::optional<std::int64_t> runner_up;
+  std::string why_not_runner_up;
+};
+
+// 1. Of several trials of one configuration the last ok one counts.
+// 2. Acceptable is what meets the gate. Where accuracy is unknown (synthetic weights) only configurations
+// that agree
+//    with the default in all accuracy_parameters are acceptable, unless the gate is "none".
+// 3. The default configuration is replaced only by one whose interval is better than the default's as a
+// whole.
+// 4. Of those that are, and lie within 1 % of the best, the one with the fewest changes from the default
+// wins; then
+//    the better value; then the lower trial number.
+Recommendation choose(const ChoiceInput& input);
+
+}  // namespace moetune

@@ -1,0 +1,174 @@
+#include "tuner/contender.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tuner/metric_facts.h"
+#include "tuner/pareto.h"
+
+namespace moetune {
+namespace {
+
+// Bytes are counted, not sampled: they are their own interval.
+bool is_exact(const Objective& objective) {
+  const MetricFacts* facts = find_metric(objective.metric);
+  return facts != nullptr && facts->unit == "bytes";
+}
+
+std::optional<Interval> interval_of(const Measurement& measurement, const Objective& objective) {
+  if (measurement.low && measurement.high) {
+    const double a = turned(objective, *measurement.low);
+    const double b = turned(objective, *measurement.high);
+    return Interval{std::min(a, b), std::max(a, b)};
+  }
+  if (!is_exact(objective)) return std::nullopt;
+  const double value = turned(objective, measurement.value);
+  return Interval{value, value};
+}
+
+bool agrees_with_default(const Configuration& configuration, const ChoiceInput& input) {
+  const auto value_in = [](const Configuration& from, const std::string& name) {
+    const auto found = from.values.find(name);
+    return found == from.values.end() ? std::string() : found->second;
+  };
+  return std::all_of(input.accuracy_parameters.begin(), input.accuracy_parameters.end(),
+                     [&](const std::string& name) {
+                       return value_in(configuration, name) == value_in(input.default_configuration, name);
+                     });
+}
+
+int changes_from(const Configuration& configuration, const Configuration& default_configuration) {
+  int changes = 0;
+  for (const auto& [name, value] : configuration.values) {
+    const auto found = default_configuration.values.find(name);
+    changes += found == default_configuration.values.end() || found->second != value ? 1 : 0;
+  }
+  return changes;
+}
+
+std::string percent(double share) {
+  return share < 0.0995 ? fmt::format("{:.1f} %", 100.0 * share) : fmt::format("{:.0f} %", 100.0 * share);
+}
+
+double relative_difference(const Contender& contender, const Contender& other) {
+  return other.value == 0.0 ? 0.0 : std::abs(contender.value - other.value) / std::abs(other.value);
+}
+
+struct SloMetric {
+  std::string metric;
+  bool is_p99;
+};
+SloMetric metric_of(const Slo& slo) {
+  const std::string ending = "_p99";
+  const bool is_p99 = slo.metric.size() > ending.size() && slo.metric.ends_with(ending);
+  return {(is_p99 ? slo.metric.substr(0, slo.metric.size() - ending.size()) : slo.metric) + "_ms", is_p99};
+}
+
+}  // namespace
+
+std::vector<Contender> contenders(const ChoiceInput& input) {
+  std::vector<Contender> all;
+  const Objective& objective = input.objectives.front();
+  for (const Trial* trial : latest_ok_trials(input.trials)) {
+    const auto values = values_of(*trial, input.objectives.first(1));
+    if (!values) continue;
+    Contender contender;
+    contender.trial = trial;
+    contender.value = values->front();
+    contender.interval = interval_of(trial->metrics.at(objective.metric), objective);
+    contender.changes = changes_from(trial->configuration, input.default_configuration);
+    contender.is_default = trial->configuration == input.default_configuration;
+    contender.gate = judge(trial->metrics, input.gate);
+    contender.acceptable =
+        contender.gate.verdict == GateVerdict::met ||
+        (contender.gate.verdict == GateVerdict::unknown && agrees_with_default(trial->configuration, input));
+    all.push_back(std::move(contender));
+  }
+  return all;
+}
+
+bool clears(const Contender& a, const Contender& b) {
+  return a.interval && b.interval && a.interval->high < b.interval->low;
+}
+
+std::string changes_text(const Contender& contender, const Configuration& default_configuration) {
+  if (contender.is_default) return "the default configuration";
+  std::string text;
+  for (const auto& [name, value] : contender.trial->configuration.values) {
+    const auto found = default_configuration.values.find(name);
+    if (found != default_configuration.values.end() && found->second == value) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  }
+  return text.empty() ? "the default's values" : text;
+}
+
+std::string measured_text(const Contender& contender, const Objective& objective) {
+  const Measurement& measurement = contender.trial->metrics.at(objective.metric);
+  std::string text = value_text(objective.metric, measurement.value);
+  if (measurement.low && measurement.high)
+    text += fmt::format(" ({}-{})", number_text(objective.metric, *measurement.low),
+                        number_text(objective.metric, *measurement.high));
+  return text;
+}
+
+std::string difference_text(const Contender& contender, const Contender& other, const Objective& objective) {
+  const double difference = relative_difference(contender, other);
+  if (difference == 0.0) return "as good as";
+  const bool is_smaller = (contender.value < other.value) != objective.maximize;
+  return percent(difference) + (is_smaller ? " under" : " over");
+}
+
+std::string better_text(const Contender& contender, const Contender& other) {
+  const double difference = relative_difference(contender, other);
+  if (difference == 0.0) return "equal";
+  return percent(difference) + (contender.value < other.value ? " better" : " worse");
+}
+
+std::string gate_text(const Contender& contender, const ChoiceInput& input) {
+  if (contender.gate.verdict != GateVerdict::unknown) return contender.gate.words;
+  const char* const cause =
+      is_synthetic(contender.trial->metrics) ? "synthetic weights have none" : "none was measured";
+  return contender.acceptable
+             ? fmt::format("accuracy unknown ({}), but it keeps the model's own top-k and number types",
+                           cause)
+             : fmt::format(
+                   "accuracy unknown ({}), so nothing that changes the output is recommended under the {} "
+                   "gate",
+                   cause, input.gate.name);
+}
+
+std::string others_text(const Contender& contender, const Contender* default_contender,
+                        const ChoiceInput& input) {
+  std::string text;
+  for (const Objective& objective : input.objectives.subspan(1)) {
+    if (objective.metric == "kl_mean" || objective.metric == "top1_agreement") continue;
+    const auto own = contender.trial->metrics.find(objective.metric);
+    if (own == contender.trial->metrics.end()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? " Also: " : ", ", objective.metric,
+                        value_text(objective.metric, own->second.value));
+    if (default_contender == nullptr || contender.is_default) continue;
+    const auto theirs = default_contender->trial->metrics.find(objective.metric);
+    if (theirs != default_contender->trial->metrics.end())
+      text += fmt::format(" (default {})", value_text(objective.metric, theirs->second.value));
+  }
+  return text.empty() ? text : text + ".";
+}
+
+std::string slo_text(const Contender& contender, const ChoiceInput& input) {
+  if (!input.slo) return "";
+  const SloMetric wanted = metric_of(*input.slo);
+  const auto found = contender.trial->metrics.find(wanted.metric);
+  const bool known =
+      found != contender.trial->metrics.end() && (!wanted.is_p99 || found->second.p99.has_value());
+  if (!known)
+    return fmt::format(" Service level {} <= {} ms: not known, too few samples.", input.slo->metric,
+                       input.slo->limit_ms);
+  const double value = wanted.is_p99 ? *found->second.p99 : found->second.value;
+  return fmt::format(" {} the service level {} <= {} ms: {} ms.",
+                     value <= input.slo->limit_ms ? "Meets" : "Misses", input.slo->metric,
+                     input.slo->limit_ms, number_text(wanted.metric, value));
+}
+
+}  // namespace moetune
