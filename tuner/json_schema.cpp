@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <stdexcept>
 
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -25,6 +26,15 @@ std::string path_of(const std::vector<std::string>& context) {
   }
   return path.empty() ? "document" : path;
 }
+
+// valijson reads every integer as a signed one: a seed above 2^63 would be negative. No schema of ours tells
+// numbers up there apart.
+nlohmann::json with_signed_integers(nlohmann::json value) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) return INT64_MAX;
+  if (value.is_structured())
+    for (nlohmann::json& item : value) item = with_signed_integers(std::move(item));
+  return value;
+}
 }  // namespace
 
 std::vector<std::string> schema_violations(const nlohmann::json& document, const nlohmann::json& schema) {
@@ -38,7 +48,8 @@ std::vector<std::string> schema_violations(const nlohmann::json& document, const
   // Strong types: in JSON Schema the text "1" is not the number 1.
   valijson::Validator validator(valijson::Validator::kStrongTypes);
   valijson::ValidationResults results;
-  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(document), &results)) return {};
+  const nlohmann::json plain = with_signed_integers(document);
+  if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(plain), &results)) return {};
   std::vector<std::pair<std::size_t, std::string>> found;
   valijson::ValidationResults::Error error;
   while (results.popError(error))

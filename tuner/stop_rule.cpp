@@ -12,12 +12,12 @@ void check_finite(double value) {
   if (!std::isfinite(value)) throw std::invalid_argument("a sample that is not finite");
 }
 
-// Median distance from the median, as the standard deviation it would have if normal.
-double robust_deviation(std::span<const double> values) {
-  const double middle = median(values);
-  std::vector<double> distances;
-  for (const double value : values) distances.push_back(std::abs(value - middle));
-  return 1.4826 * median(distances);
+// Noise of one sample from the steps between neighbours: a slow drift hardly shows in it, unlike in a
+// deviation from the middle of the block.
+double noise_of(std::span<const double> values) {
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(std::abs(values[i] - values[i - 1]));
+  return 1.4826 * median(steps) / std::sqrt(2.0);  // as the standard deviation it would be if normal
 }
 
 }  // namespace
@@ -60,15 +60,15 @@ WarmUp::WarmUp(std::int64_t block, std::int64_t at_most)
 void WarmUp::add(double value) {
   check_finite(value);
   values_.push_back(value);
-  if (steady() || count() < 2 * block_) return;
+  // At the end of a block only: a look after every sample would stop at the first lucky one.
+  if (steady() || count() < 2 * block_ || count() % block_ != 0) return;
   const auto block = static_cast<std::size_t>(block_);
-  const auto last = std::span(values_).last(block);
-  const auto before = std::span(values_).last(2 * block).first(block);
+  const auto both = std::span(values_).last(2 * block);
   // A block's median has about 1.25 deviations / sqrt(block) of noise, the difference of two 1.41 times that;
   // two of those are allowed. Identical samples have no noise at all and then must not differ at all.
-  const double deviation = std::max(robust_deviation(last), robust_deviation(before));
-  const double noise = 2.0 * 1.25 * std::sqrt(2.0) * deviation / std::sqrt(static_cast<double>(block_));
-  if (std::abs(median(last) - median(before)) <= noise) {
+  const double allowed =
+      2.0 * 1.25 * std::sqrt(2.0) * noise_of(both) / std::sqrt(static_cast<double>(block_));
+  if (std::abs(median(both.last(block)) - median(both.first(block))) <= allowed) {
     reason_ = "steady";
   } else if (count() >= at_most_) {
     reason_ = "still drifting";

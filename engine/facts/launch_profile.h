@@ -1,0 +1,60 @@
+// What a search came to, to be used later and elsewhere: which configuration to launch with, on which box, for which
+// model and workload, and everything that was known when it was chosen. Read and written by tuner/launch_profile.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/facts/hardware_fingerprint.h"
+#include "engine/facts/workload.h"
+
+namespace moetune {
+
+// One metric of one configuration: the number, how sure it is and where it comes from.
+struct Evidence {
+  std::string metric;  // "tpot_ms": the unit is in the name
+  double value = 0.0;
+  std::optional<double> low;  // 95 % interval
+  std::optional<double> high;
+  std::optional<double> p99;
+  std::int64_t n = 0;                // samples
+  std::string origin = "measured";   // or predicted, extrapolated
+  std::string stopped;               // why measuring ended
+};
+
+// One configuration with its evidence.
+struct ProfilePoint {
+  std::int64_t trial = 0;                            // number in the run's trials.jsonl
+  std::map<std::string, std::string> configuration;  // knob -> value, as `--set` takes them
+  std::vector<Evidence> evidence;                    // sorted by metric
+};
+
+struct LaunchProfile {
+  static constexpr int schema_version = 1;
+
+  std::string model;
+  std::string model_hash;  // of config and weights
+  HardwareFingerprint hardware;
+  Workload workload;
+
+  ProfilePoint recommended;
+  std::string reason;                   // in words
+  std::string gate;                     // lossless, int8, int4, none
+  std::vector<std::string> objectives;  // the first one is what "best" meant
+  std::vector<ProfilePoint> front;      // it was chosen from
+  std::optional<ProfilePoint> default_point;  // empty: could not be measured
+  std::optional<ProfilePoint> runner_up;
+  std::string why_not_runner_up;
+  bool synthetic_weights = false;  // accuracy is not known
+
+  // How to do it again.
+  std::string space;
+  std::string space_hash;
+  std::string searcher;
+  std::uint64_t seed = 1;
+};
+
+}  // namespace moetune

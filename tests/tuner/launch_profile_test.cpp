@@ -1,0 +1,203 @@
+#include "tuner/launch_profile.h"
+
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "tests/support/message_of.h"
+#include "tests/support/small_study.h"
+#include "tests/support/source_dir.h"
+#include "tuner/json_facts.h"
+#include "tuner/json_fields.h"
+#include "tuner/json_schema.h"
+
+namespace moetune {
+namespace {
+using nlohmann::json;
+
+json schema() { return read_json_file(source_dir() + "/profiles/profile.schema.json"); }
+
+LaunchProfile made() {
+  const SmallStudy study;
+  const auto searcher = study.searcher("random", 1);
+  std::vector<Trial> trials = study.run(*searcher, 40);
+  for (Trial& trial : trials) {
+    if (trial.outcome != Outcome::ok) continue;
+    trial.metrics["top1_agreement"].value = 0.99;
+    Measurement& time = trial.metrics["tpot_ms"];
+    time.low = time.value - 0.01;
+    time.high = time.value + 0.01;
+    time.n = 400;
+    time.p99 = time.value + 0.1;
+    time.stopped = "interval narrow";
+  }
+  ProfileContext context;
+  context.model = "tiny-moe";
+  context.model_hash = "0123abcd";
+  context.hardware.device = "cpu";
+  context.hardware.device_bytes = std::int64_t{8} << 30;
+  context.hardware.memory_gb_per_s = 23.4;
+  context.workload = workload_named("agent");
+  context.gate = "int4";
+  context.space = study.space.name;
+  context.space_hash = study.space.hash();
+  context.searcher = "random";
+  context.seed = 18446744073709551615U;
+  context.default_configuration = study.default_configuration;
+  const Recommendation recommendation =
+      choose({trials, gate_named("int4"), study.objectives, study.default_configuration,
+              accuracy_parameters(), std::nullopt});
+  return make_launch_profile(context, recommendation, pareto_front(trials, study.objectives), trials);
+}
+
+TEST(LaunchProfile, HoldsTheChoiceItsFrontAndTheRunnerUp) {
+  const LaunchProfile profile = made();
+  EXPECT_EQ(profile.model, "tiny-moe");
+  EXPECT_EQ(profile.recommended.configuration.size(), 5U);
+  ASSERT_FALSE(profile.recommended.evidence.empty());
+  EXPECT_EQ(profile.recommended.evidence.back().metric, "tpot_ms");
+  EXPECT_EQ(profile.recommended.evidence.back().n, 400);
+  EXPECT_FALSE(profile.reason.empty());
+  EXPECT_GT(profile.front.size(), 2U);
+  ASSERT_TRUE(profile.default_point.has_value());
+  EXPECT_EQ(profile.default_point->trial, 0);
+  ASSERT_TRUE(profile.runner_up.has_value());
+  EXPECT_NE(profile.runner_up->trial, profile.recommended.trial);
+  EXPECT_FALSE(profile.why_not_runner_up.empty());
+  EXPECT_EQ(profile.objectives, (std::vector<std::string>{"tpot_ms", "kl_mean"}));
+}
+
+TEST(LaunchProfile, ComesBackFromItsFile) {
+  const json written = to_json_value(made());
+  const std::string text = written.dump(2);
+  const LaunchProfile back = launch_profile_from_json(parse_json(text, "profile.json"), "profile.json");
+  EXPECT_EQ(to_json_value(back), written);
+  EXPECT_EQ(back.seed, 18446744073709551615U);
+  EXPECT_EQ(back.workload.tool_gap_seconds, 0.5);
+  EXPECT_EQ(back.workload.slo.metric, "task_tax");
+  EXPECT_EQ(back.hardware.memory_gb_per_s, 23.4);
+}
+
+TEST(LaunchProfile, OptionalPartsMayBeAbsent) {
+  LaunchProfile profile = made();
+  profile.default_point.reset();
+  profile.runner_up.reset();
+  profile.front.clear();
+  const json written = to_json_value(profile);
+  EXPECT_EQ(schema_violations(written, schema()), std::vector<std::string>{});
+  EXPECT_EQ(to_json_value(launch_profile_from_json(written, "profile.json")), written);
+}
+
+TEST(LaunchProfile, NeedsARecommendation) {
+  EXPECT_THROW(make_launch_profile({}, {}, {}, {}), std::invalid_argument);
+}
+
+TEST(LaunchProfile, RefusalsNameThePlace) {
+  const auto refusal = [](const std::function<void(json&)>& change) {
+    json document = to_json_value(made());
+    change(document);
+    return message_of<InputError>([&] { launch_profile_from_json(document, "profile.json"); });
+  };
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["schema"] = 2; }), "profile.json: schema: 2 (accepted: 1"));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["gate"] = "fp8"; }), "profile.json: gate: \"fp8\""));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["front"][1]["trial"] = "x"; }),
+                       "profile.json: front[1].trial: \"x\""));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["hardware"].erase("driver"); }),
+                       "hardware: field 'driver' is missing"));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["workload"]["rounds"] = 0; }), "workload.rounds: 0"));
+  EXPECT_TRUE(
+      has_text(refusal([](json& d) { d["evidence"]["tpot_ms"]["n"] = 0.5; }), "evidence.tpot_ms.n: 0.5"));
+  EXPECT_TRUE(
+      has_text(refusal([](json& d) { d["objectives"][0] = 3; }), "objectives[0]: 3 (accepted: a text)"));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["more"] = 3; }), "unknown field \"more\""));
+}
+
+struct Change {
+  const char* what;
+  bool accepted;
+  std::function<void(json&)> make;
+};
+
+TEST(ProfileSchema, SaysTheSameAsTheReader) {
+  const std::vector<Change> changes{
+      {"nothing", true, [](json&) {}},
+      {"other schema", false, [](json& d) { d["schema"] = 2; }},
+      {"no model hash", false, [](json& d) { d["model"].erase("hash"); }},
+      {"more in model", false, [](json& d) { d["model"]["size"] = 1; }},
+      {"hardware a list", false, [](json& d) { d["hardware"] = json::array(); }},
+      {"negative memory", false, [](json& d) { d["hardware"]["host_bytes"] = -1; }},
+      {"rate a text", false, [](json& d) { d["hardware"]["memory_gb_per_s"] = "fast"; }},
+      {"workload without lengths", false, [](json& d) { d["workload"].erase("prompt_tokens"); }},
+      {"workload without the rest", true,
+       [](json& d) { d["workload"] = {{"name", "x"}, {"prompt_tokens", 5}, {"output_tokens", 1}}; }},
+      {"too many sequences", false, [](json& d) { d["workload"]["sequences"] = 1025; }},
+      {"long pause", false, [](json& d) { d["workload"]["tool_gap_seconds"] = 3601; }},
+      {"prewarmed a number", false, [](json& d) { d["workload"]["prewarmed"] = 1; }},
+      {"slo of nothing", false, [](json& d) { d["workload"]["slo"]["limit_ms"] = 0; }},
+      {"negative trial", false, [](json& d) { d["trial"] = -1; }},
+      {"configuration value a list", false, [](json& d) { d["configuration"]["top_k"] = json::array(); }},
+      {"evidence null", true, [](json& d) { d["evidence"]["joules_per_token"] = nullptr; }},
+      {"evidence half an interval", false, [](json& d) { d["evidence"]["tpot_ms"].erase("low"); }},
+      {"evidence without interval", true,
+       [](json& d) {
+         d["evidence"]["tpot_ms"].erase("low");
+         d["evidence"]["tpot_ms"].erase("high");
+       }},
+      {"evidence without origin", false, [](json& d) { d["evidence"]["tpot_ms"].erase("origin"); }},
+      {"evidence of unknown origin", false, [](json& d) { d["evidence"]["tpot_ms"]["origin"] = "guessed"; }},
+      {"gate unknown", false, [](json& d) { d["gate"] = "fp8"; }},
+      {"objectives a text", false, [](json& d) { d["objectives"] = "tpot_ms"; }},
+      {"front absent", false, [](json& d) { d.erase("front"); }},
+      {"front of numbers", false, [](json& d) { d["front"] = {1, 2}; }},
+      {"default absent", true, [](json& d) { d.erase("default"); }},
+      {"default null", false, [](json& d) { d["default"] = nullptr; }},
+      {"runner-up absent", true, [](json& d) { d.erase("runner_up"); }},
+      {"runner-up without why", false, [](json& d) { d["runner_up"].erase("why_not"); }},
+      {"synthetic a text", false, [](json& d) { d["synthetic_weights"] = "no"; }},
+      {"study without seed", false, [](json& d) { d["study"].erase("seed"); }},
+      {"negative seed", false, [](json& d) { d["study"]["seed"] = -5; }},
+  };
+  const json rules = schema();
+  const json profile = to_json_value(made());
+  for (const Change& change : changes) {
+    json document = profile;
+    change.make(document);
+    bool accepted = true;
+    try {
+      launch_profile_from_json(document, "profile.json");
+    } catch (const InputError&) {
+      accepted = false;
+    }
+    EXPECT_EQ(accepted, change.accepted) << "reader: " << change.what;
+    EXPECT_EQ(schema_violations(document, rules).empty(), change.accepted) << "schema: " << change.what;
+  }
+}
+
+TEST(JsonFacts, EveryNamedWorkloadComesBack) {
+  for (const std::string& name : workload_names()) {
+    const json written = to_json_value(workload_named(name));
+    EXPECT_EQ(to_json_value(workload_from_json(written, "x")), written) << name;
+  }
+}
+
+TEST(JsonFacts, WorkloadsAreChecked) {
+  const auto refusal = [](const char* text) {
+    return message_of<InputError>([&] { workload_from_json(json::parse(text), "w.json"); });
+  };
+  EXPECT_TRUE(has_text(refusal(R"({"name": "x", "prompt_tokens": 0, "output_tokens": 1})"),
+                       "w.json: prompt_tokens: 0"));
+  EXPECT_TRUE(has_text(refusal(R"({"name": "x", "prompt_tokens": 8, "output_tokens": 1, "typed_pieces": 9})"),
+                       "typed_pieces: 9"));
+  EXPECT_TRUE(has_text(refusal(R"({"name": "x", "prompt_tokens": 8, "output_tokens": 1, "rounds": 3})"),
+                       "round_prompt_tokens: 0 with 3 rounds"));
+  EXPECT_TRUE(has_text(refusal(R"({"name": "x", "prompt_tokens": 8, "output_tokens": 1, "promt": 3})"),
+                       "unknown field \"promt\""));
+  EXPECT_TRUE(has_text(refusal("[]"), "an object"));
+}
+
+}  // namespace
+}  // namespace moetune

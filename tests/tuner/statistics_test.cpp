@@ -1,0 +1,158 @@
+#include "tuner/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tuner/counter_rng.h"
+
+namespace moetune {
+namespace {
+
+std::vector<double> counting(int count) {
+  std::vector<double> values;
+  for (int i = count; i > 0; --i) values.push_back(i);
+  return values;
+}
+
+TEST(Median, OfOddAndEvenNumbers) {
+  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2.0);
+  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median(std::vector<double>{7}), 7.0);
+}
+
+TEST(Quantile, IsAnOrderStatistic) {
+  EXPECT_EQ(quantile(counting(100), 0.99), 99.0);
+  EXPECT_EQ(quantile(counting(100), 0.5), 50.0);
+  EXPECT_EQ(quantile(counting(101), 0.99), 100.0);
+  EXPECT_EQ(quantile(counting(1000), 0.999), 999.0);
+  EXPECT_EQ(quantile(counting(3), 0.01), 1.0);
+  EXPECT_EQ(quantile(counting(1), 0.99), 1.0);
+}
+
+// Ranks from tables of distribution-free 95 % intervals of the median (Conover; Hahn and Meeker), counted
+// from 1.
+TEST(QuantileRanks, EqualPublishedTables) {
+  const auto ranks = [](std::size_t count) {
+    const auto found = quantile_ranks(count, 0.5);
+    return found ? std::pair(found->low + 1, found->high + 1) : std::pair<std::size_t, std::size_t>(0, 0);
+  };
+  using Pair = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(ranks(5), (Pair{0, 0}));
+  EXPECT_EQ(ranks(6), (Pair{1, 6}));
+  EXPECT_EQ(ranks(8), (Pair{1, 8}));
+  EXPECT_EQ(ranks(9), (Pair{2, 8}));
+  EXPECT_EQ(ranks(10), (Pair{2, 9}));
+  EXPECT_EQ(ranks(20), (Pair{6, 15}));
+  EXPECT_EQ(ranks(30), (Pair{10, 21}));
+  EXPECT_EQ(ranks(50), (Pair{18, 33}));
+  EXPECT_EQ(ranks(100), (Pair{40, 61}));
+}
+
+// The definition by brute force, with probabilities added up in long double.
+TEST(QuantileRanks, AreTheTightestWithEnoughConfidence) {
+  for (const double p : {0.5, 0.1, 0.9, 0.99})
+    for (std::size_t count = 1; count <= 400; count += 7) {
+      std::vector<long double> at_most(count + 1);  // P(B <= k)
+      long double term = std::pow(1.0L - static_cast<long double>(p), static_cast<long double>(count));
+      long double sum = 0.0L;
+      for (std::size_t k = 0; k <= count; ++k) {
+        sum += term;
+        at_most[k] = sum;
+        term *= static_cast<long double>(count - k) / static_cast<long double>(k + 1) * p / (1.0L - p);
+      }
+      // Largest 1-based rank l with P(B <= l - 1) <= 2.5 %, smallest u with P(B >= u) <= 2.5 %.
+      std::size_t low = 0;
+      while (low < count && at_most[low] <= 0.025L) ++low;
+      std::size_t high = count + 1;
+      while (high > 1 && 1.0L - at_most[high - 2] <= 0.025L) --high;
+      const auto ranks = quantile_ranks(count, p);
+      if (low == 0 || high == count + 1) {
+        EXPECT_FALSE(ranks.has_value()) << count << ", " << p;
+      } else {
+        ASSERT_TRUE(ranks.has_value()) << count << ", " << p;
+        EXPECT_EQ(ranks->low, low - 1) << count << ", " << p;
+        EXPECT_EQ(ranks->high, high - 1) << count << ", " << p;
+      }
+    }
+}
+
+TEST(QuantileRanks, WorkForLargeCounts) {
+  const auto ranks = quantile_ranks(1000000, 0.5);
+  ASSERT_TRUE(ranks.has_value());
+  EXPECT_NEAR(static_cast<double>(ranks->low), 500000 - 980, 2);
+  EXPECT_NEAR(static_cast<double>(ranks->high), 500000 + 980, 2);
+}
+
+TEST(P99, NeedsThreeHundredAndSixtyEightSamples) {
+  EXPECT_FALSE(p99(counting(367)).has_value());
+  EXPECT_EQ(p99(counting(368)), 365.0);
+  EXPECT_EQ(p99(counting(1000)), 990.0);
+}
+
+TEST(ShareInterval, EqualsWilsonsPublishedValues) {
+  // Newcombe (1998), table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+  const auto near = [](std::int64_t successes, std::int64_t count, double low, double high) {
+    const Interval interval = share_interval(successes, count);
+    EXPECT_NEAR(interval.low, low, 5e-5);
+    EXPECT_NEAR(interval.high, high, 5e-5);
+  };
+  near(81, 263, 0.2553, 0.3662);
+  near(15, 148, 0.0624, 0.1605);
+  near(0, 20, 0.0, 0.1611);
+  near(1, 29, 0.0061, 0.1718);
+  near(20, 20, 1.0 - 0.1611, 1.0);
+}
+
+TEST(TimeMeasurement, SaysWhatTheSamplesCanSay) {
+  const Measurement few = time_measurement(std::vector<double>{3, 1, 2}, "time spent");
+  EXPECT_EQ(few.value, 2.0);
+  EXPECT_EQ(few.n, 3);
+  EXPECT_FALSE(few.low.has_value());
+  EXPECT_FALSE(few.high.has_value());
+  EXPECT_FALSE(few.p99.has_value());
+  EXPECT_EQ(few.stopped, "time spent");
+  const Measurement many = time_measurement(counting(400), "interval narrow");
+  EXPECT_EQ(many.value, 200.5);
+  EXPECT_EQ(many.low, 180.0);
+  EXPECT_EQ(many.high, 221.0);
+  EXPECT_EQ(many.p99, 396.0);
+  EXPECT_EQ(exact_measurement(12.0).n, 1);
+}
+
+// Shares of simulated series whose 95 % interval holds the truth, for shapes that times have: skewed, with
+// outliers, with few distinct values.
+double coverage(const std::function<double(RngSequence&)>& draw, double truth, std::size_t count, double p) {
+  constexpr int series = 2000;
+  int covered = 0;
+  for (int i = 0; i < series; ++i) {
+    RngSequence random(CounterRng(2024, RngStage::bootstrap, static_cast<std::uint32_t>(i)));
+    std::vector<double> values;
+    for (std::size_t n = 0; n < count; ++n) values.push_back(draw(random));
+    const auto interval = quantile_interval(values, p);
+    covered += interval && interval->low <= truth && truth <= interval->high ? 1 : 0;
+  }
+  return covered / static_cast<double>(series);
+}
+
+TEST(QuantileInterval, CoversAsOftenAsItSays) {
+  const auto exponential = [](RngSequence& random) { return -std::log1p(-random.uniform()); };
+  const auto rounded = [](RngSequence& random) { return std::floor(10.0 * random.uniform()); };
+  const auto with_outliers = [](RngSequence& random) {
+    const double base = 1.0 + 0.01 * random.uniform();
+    return random.uniform() < 0.1 ? 20.0 * base : base;
+  };
+  for (const std::size_t count : {6, 15, 40, 200}) {
+    EXPECT_GE(coverage(exponential, std::log(2.0), count, 0.5), 0.93) << count;
+    EXPECT_GE(coverage(rounded, 4.5, count, 0.5), 0.93) << count;
+    // The median of the mixture is where 0.9 u = 0.5.
+    EXPECT_GE(coverage(with_outliers, 1.0 + 0.01 * 0.5 / 0.9, count, 0.5), 0.93) << count;
+  }
+  EXPECT_GE(coverage(exponential, std::log(100.0), 500, 0.99), 0.93);
+}
+
+}  // namespace
+}  // namespace moetune

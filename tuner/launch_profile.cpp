@@ -1,0 +1,191 @@
+#include "tuner/launch_profile.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "tuner/accuracy_gate.h"
+#include "tuner/json_facts.h"
+#include "tuner/json_fields.h"
+
+namespace moetune {
+namespace {
+using nlohmann::json;
+
+ProfilePoint point_of(const Trial& trial) {
+  ProfilePoint point{trial.number, trial.configuration.values, {}};
+  for (const auto& [metric, measurement] : trial.metrics)
+    point.evidence.push_back({metric, measurement.value, measurement.low, measurement.high, measurement.p99,
+                              measurement.n, std::string(name_of(measurement.origin)), measurement.stopped});
+  return point;
+}
+
+const Trial& trial_numbered(std::span<const Trial> trials, std::int64_t number) {
+  const auto found =
+      std::find_if(trials.begin(), trials.end(), [&](const Trial& each) { return each.number == number; });
+  if (found == trials.end())
+    throw std::invalid_argument("trial " + std::to_string(number) + " is not in the log");
+  return *found;
+}
+
+Measurement measurement_of(const Evidence& evidence) {
+  Measurement measurement;
+  measurement.value = evidence.value;
+  measurement.low = evidence.low;
+  measurement.high = evidence.high;
+  measurement.p99 = evidence.p99;
+  measurement.n = evidence.n;
+  measurement.origin = origin_named(evidence.origin, "evidence");
+  measurement.stopped = evidence.stopped;
+  return measurement;
+}
+
+json to_json_value(const ProfilePoint& point) {
+  Metrics metrics;
+  for (const Evidence& evidence : point.evidence) metrics[evidence.metric] = measurement_of(evidence);
+  return {{"trial", point.trial},
+          {"configuration", to_json_value(Configuration{point.configuration})},
+          {"evidence", to_json_value(metrics)}};
+}
+
+// Of a point's fields; the object may have more.
+ProfilePoint point_from(const JsonFields& fields) {
+  Trial trial;
+  trial.number = fields.integer("trial", 0, INT64_MAX);
+  trial.configuration =
+      configuration_from_json(fields.object("configuration"), fields.place("configuration"));
+  trial.metrics = metrics_from_json(fields.object("evidence"), fields.place("evidence"));
+  return point_of(trial);
+}
+
+ProfilePoint point_from_json(const json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  fields.only({"trial", "configuration", "evidence"});
+  return point_from(fields);
+}
+
+std::vector<std::string> texts_from(const JsonFields& fields, const char* name) {
+  std::vector<std::string> texts;
+  const json& list = fields.array(name);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_string())
+      throw InputError(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
+    texts.push_back(list[i].get<std::string>());
+  }
+  return texts;
+}
+
+void check_schema(const JsonFields& fields) {
+  const std::int64_t schema = fields.integer("schema", 1, INT64_MAX);
+  if (schema != LaunchProfile::schema_version)
+    throw InputError(
+        fields.place("schema"), std::to_string(schema),
+        std::to_string(LaunchProfile::schema_version) + ": this program is too old or too new for it");
+}
+
+void read_study(LaunchProfile& profile, const JsonFields& fields) {
+  fields.only({"space", "space_hash", "searcher", "seed"});
+  profile.space = fields.text("space");
+  profile.space_hash = fields.text("space_hash");
+  profile.searcher = fields.text("searcher");
+  profile.seed = fields.unsigned_integer("seed");
+}
+
+}  // namespace
+
+LaunchProfile make_launch_profile(const ProfileContext& context, const Recommendation& recommendation,
+                                  const ParetoFront& front, std::span<const Trial> trials) {
+  if (!recommendation.trial) throw std::invalid_argument("a profile of no recommendation");
+  LaunchProfile profile;
+  profile.model = context.model;
+  profile.model_hash = context.model_hash;
+  profile.hardware = context.hardware;
+  profile.workload = context.workload;
+  const Trial& recommended = trial_numbered(trials, *recommendation.trial);
+  profile.recommended = point_of(recommended);
+  profile.reason = recommendation.reason;
+  profile.gate = context.gate;
+  for (const Objective& objective : front.objectives) profile.objectives.push_back(objective.metric);
+  for (const Trial& trial : front.trials) profile.front.push_back(point_of(trial));
+  for (const Trial* trial : latest_ok_trials(trials))
+    if (trial->configuration == context.default_configuration) profile.default_point = point_of(*trial);
+  if (recommendation.runner_up) {
+    profile.runner_up = point_of(trial_numbered(trials, *recommendation.runner_up));
+    profile.why_not_runner_up = recommendation.why_not_runner_up;
+  }
+  profile.synthetic_weights = is_synthetic(recommended.metrics);
+  profile.space = context.space;
+  profile.space_hash = context.space_hash;
+  profile.searcher = context.searcher;
+  profile.seed = context.seed;
+  return profile;
+}
+
+json to_json_value(const LaunchProfile& profile) {
+  json object = to_json_value(profile.recommended);
+  object["schema"] = LaunchProfile::schema_version;
+  object["model"] = {{"name", profile.model}, {"hash", profile.model_hash}};
+  object["hardware"] = to_json_value(profile.hardware);
+  object["workload"] = to_json_value(profile.workload);
+  object["reason"] = profile.reason;
+  object["gate"] = profile.gate;
+  object["objectives"] = profile.objectives;
+  object["front"] = json::array();
+  for (const ProfilePoint& point : profile.front) object["front"].push_back(to_json_value(point));
+  if (profile.default_point) object["default"] = to_json_value(*profile.default_point);
+  if (profile.runner_up) {
+    object["runner_up"] = to_json_value(*profile.runner_up);
+    object["runner_up"]["why_not"] = profile.why_not_runner_up;
+  }
+  object["synthetic_weights"] = profile.synthetic_weights;
+  object["study"] = {{"space", profile.space},
+                     {"space_hash", profile.space_hash},
+                     {"searcher", profile.searcher},
+                     {"seed", profile.seed}};
+  return object;
+}
+
+LaunchProfile launch_profile_from_json(const json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  check_schema(fields);
+  fields.only({"schema", "model", "hardware", "workload", "trial", "configuration", "evidence", "reason",
+               "gate", "objectives", "front", "default", "runner_up", "synthetic_weights", "study"});
+  LaunchProfile profile;
+  const JsonFields model(fields.object("model"), fields.place("model"));
+  model.only({"name", "hash"});
+  profile.model = model.text("name");
+  profile.model_hash = model.text("hash");
+  profile.hardware = hardware_from_json(fields.object("hardware"), fields.place("hardware"));
+  profile.workload = workload_from_json(fields.object("workload"), fields.place("workload"));
+
+  profile.recommended = point_from(fields);
+  profile.reason = fields.text("reason");
+  profile.gate = fields.text("gate");
+  const auto gates = accuracy_gates();
+  if (std::none_of(gates.begin(), gates.end(),
+                   [&](const AccuracyGate& gate) { return gate.name == profile.gate; }))
+    throw InputError(fields.place("gate"), shown(profile.gate), "lossless, int8, int4, none");
+  profile.objectives = texts_from(fields, "objectives");
+  const json& front = fields.array("front");
+  for (std::size_t i = 0; i < front.size(); ++i)
+    profile.front.push_back(point_from_json(front[i], fields.place("front") + "[" + std::to_string(i) + "]"));
+  if (object.contains("default"))
+    profile.default_point = point_from_json(fields.object("default"), fields.place("default"));
+  if (object.contains("runner_up")) {
+    const JsonFields runner_up(fields.object("runner_up"), fields.place("runner_up"));
+    runner_up.only({"trial", "configuration", "evidence", "why_not"});
+    profile.runner_up = point_from(runner_up);
+    profile.why_not_runner_up = runner_up.text("why_not");
+  }
+  profile.synthetic_weights = fields.flag("synthetic_weights");
+  read_study(profile, JsonFields(fields.object("study"), fields.place("study")));
+  return profile;
+}
+
+LaunchProfile load_launch_profile(const std::string& file) {
+  return launch_profile_from_json(read_json_file(file), file);
+}
+
+}  // namespace moetune
