@@ -54,7 +54,8 @@ void attend(const Attend& work) {
 
 std::int64_t longest_context(const Tensor& positions) {
   std::int32_t last = 0;
-  for (std::int64_t token = 0; token < positions.dim(0); ++token) last = std::max(last, positions.i32()[token]);
+  for (std::int64_t token = 0; token < positions.dim(0); ++token)
+    last = std::max(last, positions.i32()[token]);
   return std::int64_t{last} + 1;
 }
 

@@ -1,4 +1,5 @@
-// Attention of a few heads of one token over the rows of a cache: what Attention and MlaAttention have in common.
+// Attention of a few heads of one token over the rows of a cache: the common part of Attention and
+// MlaAttention.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +9,28 @@
 
 namespace moetune {
 
-// Heads that share the rows of a cache are handled up to this many at a time: enough to read a row rarely, few enough
-// that one token's heads keep several threads busy.
+// Heads that share the rows of a cache are handled up to this many at a time: enough to read a row rarely,
+// few enough that one token's heads keep several threads busy.
 inline constexpr std::int64_t kHeadsPerPiece = 16;
 
 struct Attend {
   WeightMatrix keys{};    // (positions, key width)
   WeightMatrix values{};  // (positions, value width)
   std::int64_t first_position = 0;
-  std::int64_t last_position = 0;  // included
+  std::int64_t last_position = 0;   // included
   const float* const* q = nullptr;  // one pointer per head
   float* const* y = nullptr;        // one pointer per head
   std::int64_t heads = 0;           // at most kHeadsPerPiece
   float scale = 1.0F;               // positive
 };
-// y = softmax(scale * q keys^T) values, head by head in the same order of operations whatever the number of heads.
+// y = softmax(scale * q keys^T) values, by the same operations in the same order for any number of heads.
 void attend(const Attend& work);
 
 // Positions that the furthest token sees; 1 without tokens.
 std::int64_t longest_context(const Tensor& positions);
 
-// The columns [begin, begin + width) of one slot of a cache (slots, context, all columns), as a matrix of positions.
-// Throws std::invalid_argument where the cache is not f32, f16 or bf16.
+// The columns [begin, begin + width) of one slot of a cache (slots, context, all columns), as a matrix of
+// positions. Throws std::invalid_argument where the cache is not f32, f16 or bf16.
 WeightMatrix cache_rows(const Tensor& cache, std::int64_t slot, std::int64_t begin, std::int64_t width);
 
 }  // namespace moetune

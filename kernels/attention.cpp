@@ -16,14 +16,17 @@ namespace {
 void store_row(const float* row, std::int64_t width, const Tensor& cache, std::int64_t index) {
   auto* narrow = cache.as<std::uint16_t>() + index;
   switch (cache.type()) {
-    case NumberType::f32: std::memcpy(cache.f32() + index, row, static_cast<std::size_t>(width) * sizeof(float)); return;
+    case NumberType::f32:
+      std::memcpy(cache.f32() + index, row, static_cast<std::size_t>(width) * sizeof(float));
+      return;
     case NumberType::f16:
       for (std::int64_t i = 0; i < width; ++i) narrow[i] = f16_from_f32(row[i]);
       return;
     case NumberType::bf16:
       for (std::int64_t i = 0; i < width; ++i) narrow[i] = bf16_from_f32(row[i]);
       return;
-    default: throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
+    default:
+      throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
   }
 }
 }  // namespace
@@ -74,10 +77,11 @@ void run(Cpu& cpu, const Attention& op) {
     attend(work);
   };
   const std::int64_t work_per_piece = heads_per_kv_head * 2 * head_dim * longest_context(op.positions);
-  cpu.pool().parallel_for(tokens * pieces_per_token, grain_for(work_per_piece), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t piece = begin; piece < end; ++piece)
-      attend_piece(piece / pieces_per_token, piece % pieces_per_token);
-  });
+  cpu.pool().parallel_for(tokens * pieces_per_token, grain_for(work_per_piece),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t piece = begin; piece < end; ++piece)
+                              attend_piece(piece / pieces_per_token, piece % pieces_per_token);
+                          });
 }
 
 }  // namespace moetune

@@ -1,5 +1,6 @@
 // Attention with grouped key/value heads over a KV cache (GQA, arXiv 2305.13245), causal by position.
-// Decode and prefill are the same op: every token sees the cache of its sequence up to and including its own position.
+// Decode and prefill are the same op: every token sees the cache of its sequence up to and including its own
+// position.
 #pragma once
 
 #include "kernels/device.h"
@@ -25,7 +26,7 @@ struct Attention {
   Tensor y;          // (tokens, heads, head_dim) f32
   int kv_heads = 1;  // heads is a multiple
   float scale = 1.0F;
-  int window = 0;    // > 0: only the last `window` positions are seen
+  int window = 0;  // > 0: only the last `window` positions are seen
 };
 void run(Cpu& cpu, const Attention& op);
 

@@ -19,9 +19,11 @@ std::byte* allocate_aligned(std::size_t bytes, std::size_t alignment) {
 // Weights are read all over: with 4 KiB pages most reads would first wait for the address to be looked up.
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
-  std::shared_ptr<std::byte> memory(allocate_aligned(bytes, alignment),
-                                    [alignment](std::byte* data) { ::operator delete(data, std::align_val_t{alignment}); });
-  if (alignment == kHugePage) madvise(memory.get(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // only a wish
+  std::shared_ptr<std::byte> memory(allocate_aligned(bytes, alignment), [alignment](std::byte* data) {
+    ::operator delete(data, std::align_val_t{alignment});
+  });
+  if (alignment == kHugePage)
+    madvise(memory.get(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // only a wish
   return memory;
 }
 
@@ -37,9 +39,7 @@ std::int64_t bytes_of(NumberType type, std::initializer_list<std::int64_t> shape
 // A size of 0 still gives an address, so that an empty tensor is not taken for an absent one.
 Buffer::Buffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
   assert(bytes >= 0);
-  std::visit(
-      [&](Cpu&) { data_ = allocate(static_cast<std::size_t>(bytes > 0 ? bytes : 1)); },
-      device);
+  std::visit([&](Cpu&) { data_ = allocate(static_cast<std::size_t>(bytes > 0 ? bytes : 1)); }, device);
 }
 
 OwnedTensor::OwnedTensor(Device& device, NumberType type, std::initializer_list<std::int64_t> shape)

@@ -39,7 +39,8 @@ class OwnedTensor {
   Tensor view_;
 };
 
-// Copies between host memory and a device; the host may reuse its memory when they return. to_host waits for the device.
+// Copies between host memory and a device; the host may reuse its memory when they return. to_host waits for
+// the device.
 void copy_to_device(Device& device, const void* host, void* on_device, std::int64_t bytes);
 void copy_to_host(Device& device, const void* on_device, void* host, std::int64_t bytes);
 

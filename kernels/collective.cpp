@@ -1,5 +1,5 @@
-// Start at run(): every rank sums its share of the elements and writes the sum into everybody's tensor, between two
-// meetings of all ranks.
+// Start at run(): every rank sums its share of the elements and writes the sum into everybody's tensor,
+// between two meetings of all ranks.
 #include "kernels/collective.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t kShareUnit = 16;  // floats of a cache line: two ranks never write to the same one
 constexpr std::uint64_t kAborted = 1;    // lowest bit of State::phase; the rest counts meetings
 
-// Waiting ranks look this often before they go to sleep: about 20 us, the time the other ranks are late by when all
-// have a core of their own. Going to sleep and being woken costs more than that.
+// Waiting ranks look this often before they go to sleep: about 20 us, the time the other ranks are late by
+// when all have a core of their own. Going to sleep and being woken costs more than that.
 constexpr int kLooksBeforeSleep = 4000;
 
 void pause_briefly() {
@@ -33,9 +33,9 @@ struct LocalGroup::State {
 
   enum class OnAbort : std::uint8_t { fail, ignore };
 
-  // Waits until all ranks are here. Whether a meeting took place or was aborted is decided under the mutex, once for all:
-  // either every rank leaves it normally or every rank throws. Ranks that write to each other's tensors must all come
-  // to the meeting that follows, and ignore an abort until then.
+  // Waits until all ranks are here. Whether a meeting took place or was aborted is decided under the mutex,
+  // once for all: either every rank leaves it normally or every rank throws. Ranks that write to each other's
+  // tensors must all come to the meeting that follows, and ignore an abort until then.
   void meet(OnAbort on_abort) {
     const bool fails = on_abort == OnAbort::fail;
     std::uint64_t seen;
@@ -67,7 +67,9 @@ struct LocalGroup::State {
     phase.notify_all();
   }
 
-  [[noreturn]] static void fail() { throw std::runtime_error("all-reduce: another rank of the group failed"); }
+  [[noreturn]] static void fail() {
+    throw std::runtime_error("all-reduce: another rank of the group failed");
+  }
 
   const int ranks;
   const int looks_before_sleep = usable_cores() >= ranks ? kLooksBeforeSleep : 0;

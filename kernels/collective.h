@@ -1,5 +1,5 @@
-// AllReduce: sum over the ranks of a tensor-parallel group. In-process ranks meet in a LocalGroup; every rank adds the
-// contributions in rank order, so all get the same bits.
+// AllReduce: sum over the ranks of a tensor-parallel group. In-process ranks meet in a LocalGroup; every rank
+// adds the contributions in rank order, so all get the same bits.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace moetune {
 
-// Ranks that live as threads of one process. One rank that fails must call abort(), else the others wait for it for ever.
+// Ranks that live as threads of one process. One rank that fails must call abort(), else the others wait for
+// it for ever.
 class LocalGroup {
  public:
   explicit LocalGroup(int ranks);

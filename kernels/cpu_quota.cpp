@@ -28,12 +28,13 @@ std::optional<double> quota_v1(const fs::path& group) {
   std::ifstream period_file(group / "cpu.cfs_period_us");
   double quota = 0.0;  // -1: none
   double period = 0.0;
-  if (!(quota_file >> quota) || !(period_file >> period) || quota <= 0.0 || period <= 0.0) return std::nullopt;
+  if (!(quota_file >> quota) || !(period_file >> period) || quota <= 0.0 || period <= 0.0)
+    return std::nullopt;
   return quota / period;
 }
 
-// The smallest limit from `group` up to and including `root`. In a container the path of /proc may not exist below the
-// mounted hierarchy; the root then still shows the container's own limit.
+// The smallest limit from `group` up to and including `root`. In a container the path of /proc may not exist
+// below the mounted hierarchy; the root then still shows the container's own limit.
 template <class Read>
 std::optional<double> smallest_up_to_root(const fs::path& root, const std::string& group, const Read& read) {
   std::optional<double> smallest = read(root);
@@ -80,7 +81,8 @@ int usable_cores() {
   // Fails on machines with more than 1024 cores; hardware_concurrency() respects the mask as well.
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = std::max(1, CPU_COUNT(&allowed));
   if (const auto quota = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup")) {
-    // Rounded down: a thread more than the quota pays for gets the whole process throttled, which ruins measurements.
+    // Rounded down: a thread more than the quota pays for gets the whole process throttled, which ruins
+    // measurements.
     cores = std::min(cores, std::max(1, static_cast<int>(std::floor(*quota))));
   }
   return cores;

@@ -1,5 +1,5 @@
-// How many cores the control groups of this process grant it. Separate from parallel_for.h so that tests can show it
-// invented /proc and /sys trees.
+// How many cores the control groups of this process grant it. Separate from parallel_for.h so that tests can
+// show it invented /proc and /sys trees.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,10 @@
 
 namespace moetune {
 
-// Cores granted by the cgroup v2 (cpu.max) or v1 (cpu.cfs_quota_us / cpu.cfs_period_us) limits of the process, the
-// smallest on the way up to the root; empty when nothing limits it or nothing can be read.
+// Cores granted by the cgroup v2 (cpu.max) or v1 (cpu.cfs_quota_us / cpu.cfs_period_us) limits of the
+// process, the smallest on the way up to the root; empty when nothing limits it or nothing can be read.
 // membership: /proc/self/cgroup; hierarchy: /sys/fs/cgroup.
-std::optional<double> cgroup_cpu_quota(const std::filesystem::path& membership, const std::filesystem::path& hierarchy);
+std::optional<double> cgroup_cpu_quota(const std::filesystem::path& membership,
+                                       const std::filesystem::path& hierarchy);
 
 }  // namespace moetune

@@ -1,4 +1,5 @@
-// The devices an op can run on. Nothing above kernels/ knows which one it got. Start at Device; run.h is the seam.
+// The devices an op can run on. Nothing above kernels/ knows which one it got. Start at Device; run.h is the
+// seam.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Start at run(ExpertFfn): the tokens' choices are sorted by expert, so that each expert's weights are read once for all
-// of its tokens; then gate and up, then down, each spread over (expert, block of rows).
+// Start at run(ExpertFfn): the tokens' choices are sorted by expert, so that each expert's weights are read
+// once for all of its tokens; then gate and up, then down, each spread over (expert, block of rows).
 #include "kernels/expert_ffn.h"
 
 #include <algorithm>
@@ -29,12 +29,13 @@ struct Group {
   std::int64_t last;
 };
 
-// Everything a step needs besides its operands; kept by the calling thread, so that a step allocates nothing once warm.
+// Everything a step needs besides its operands; kept by the calling thread, so that a step allocates nothing
+// once warm.
 struct Plan {
   std::vector<Assignment> assignments;  // sorted by slot, then by token and choice
   std::vector<Group> groups;
-  std::vector<float> gate;  // (assignments, inner), later the activated values
-  std::vector<float> up;    // (assignments, inner)
+  std::vector<float> gate;      // (assignments, inner), later the activated values
+  std::vector<float> up;        // (assignments, inner)
   std::vector<const float*> x;  // one pointer per assignment, likewise below
   std::vector<float*> gate_rows;
   std::vector<float*> up_rows;
@@ -82,20 +83,21 @@ struct Plan {
 
 // Calls body(group, row_begin, row_end) for all rows of all groups' matrices.
 template <class Body>
-void for_rows_of_groups(Cpu& cpu, const std::vector<Group>& groups, std::int64_t rows, std::int64_t work_per_row,
-                        const Body& body) {
+void for_rows_of_groups(Cpu& cpu, const std::vector<Group>& groups, std::int64_t rows,
+                        std::int64_t work_per_row, const Body& body) {
   const std::int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
   const auto count = static_cast<std::int64_t>(groups.size()) * blocks;
-  cpu.pool().parallel_for(count, grain_for(kBlockRows * work_per_row), [&](std::int64_t begin, std::int64_t end) {
-    while (begin < end) {
-      const std::int64_t group = begin / blocks;
-      const std::int64_t stop = std::min(end, (group + 1) * blocks);
-      const std::int64_t first_block = begin - group * blocks;
-      body(groups[static_cast<std::size_t>(group)], first_block * kBlockRows,
-           std::min(rows, (first_block + stop - begin) * kBlockRows));
-      begin = stop;
-    }
-  });
+  cpu.pool().parallel_for(count, grain_for(kBlockRows * work_per_row),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            while (begin < end) {
+                              const std::int64_t group = begin / blocks;
+                              const std::int64_t stop = std::min(end, (group + 1) * blocks);
+                              const std::int64_t first_block = begin - group * blocks;
+                              body(groups[static_cast<std::size_t>(group)], first_block * kBlockRows,
+                                   std::min(rows, (first_block + stop - begin) * kBlockRows));
+                              begin = stop;
+                            }
+                          });
 }
 
 }  // namespace

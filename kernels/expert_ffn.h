@@ -1,9 +1,10 @@
-// ExpertFfn: down(silu(gate x) * up x) of the chosen experts, through a table of slots: resident experts and cached ones
-// run the same code. Combine: the weighted sum in rank order. Together they are the routed half of a MoE layer.
+// ExpertFfn: down(silu(gate x) * up x) of the chosen experts, through a table of slots: resident experts and
+// cached ones run the same code. Combine: the weighted sum in rank order. Together they are the routed half
+// of a MoE layer.
 //
-// A step that needs more distinct experts than there are slots runs in waves: each wave gives ExpertFfn a table with only
-// its experts present, and the rows of the others are left untouched. Combine adds in rank order, so the result does
-// not depend on how the waves were cut.
+// A step that needs more distinct experts than there are slots runs in waves: each wave gives ExpertFfn a
+// table with only its experts present, and the rows of the others are left untouched. Combine adds in rank
+// order, so the result does not depend on how the waves were cut.
 #pragma once
 
 #include "kernels/device.h"
@@ -13,12 +14,12 @@
 namespace moetune {
 
 struct ExpertFfn {
-  Tensor x;                      // (tokens, hidden) f32
-  Tensor ids;                    // (tokens, k) i32 expert ids
-  Tensor slot_of_expert;         // (experts) i32, -1: not in this wave
-  const void* slots = nullptr;   // slot s starts at slots + s * layout.bytes
+  Tensor x;                     // (tokens, hidden) f32
+  Tensor ids;                   // (tokens, k) i32 expert ids
+  Tensor slot_of_expert;        // (experts) i32, -1: not in this wave
+  const void* slots = nullptr;  // slot s starts at slots + s * layout.bytes
   ExpertLayout layout;
-  Tensor rows;                   // (tokens, k, hidden) f32, written where the expert is in this wave
+  Tensor rows;  // (tokens, k, hidden) f32, written where the expert is in this wave
 };
 void run(Cpu& cpu, const ExpertFfn& op);
 

@@ -25,12 +25,13 @@ void run(Cpu& cpu, const Gemm& op) {
   DotRows work{.w = op.w, .x = x.data(), .y = y.data(), .tokens = tokens};
   work.bias = op.bias.empty() ? nullptr : op.bias.f32();
   work.accumulate = op.accumulate;
-  cpu.pool().parallel_for(layout.out, grain_for(layout.in * tokens), [&](std::int64_t begin, std::int64_t end) {
-    DotRows piece = work;
-    piece.row_begin = begin;
-    piece.row_end = end;
-    dot_rows(piece);
-  });
+  cpu.pool().parallel_for(layout.out, grain_for(layout.in * tokens),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            DotRows piece = work;
+                            piece.row_begin = begin;
+                            piece.row_end = end;
+                            dot_rows(piece);
+                          });
 }
 
 }  // namespace moetune

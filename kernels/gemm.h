@@ -1,6 +1,6 @@
 // Gemm: y = x w^T (+ bias), with w in any number type. Activations stay f32: only weights are quantized.
-// Every element of y is summed in the same order whatever the number of tokens or threads, so that a step decoded alone
-// equals the same step inside a batch bit for bit.
+// Every element of y is summed in the same order whatever the number of tokens or threads, so that a step
+// decoded alone equals the same step inside a batch bit for bit.
 #pragma once
 
 #include "kernels/device.h"

@@ -6,7 +6,8 @@
 
 namespace moetune {
 
-// Multiply-adds, or steps of similar cost, per piece.
+// Multiply-adds, or steps of similar cost, per piece. A core does 15 to 25 a nanosecond, so a piece takes 3
+// us or more; handing work out costs 0.2 us with oneTBB, whether or not another thread comes to help.
 inline constexpr std::int64_t kLeastWorkPerPiece = 64 * 1024;
 
 // Indices per piece when one index costs work_per_index.

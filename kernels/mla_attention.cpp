@@ -54,10 +54,11 @@ void run(Cpu& cpu, const MlaAttention& op) {
   const std::int64_t pieces = (heads + kHeadsPerPiece - 1) / kHeadsPerPiece;
   const std::int64_t work_per_piece =
       std::min(heads, kHeadsPerPiece) * (2 * rank + rope_dim) * longest_context(op.positions);
-  cpu.pool().parallel_for(op.q_latent.dim(0) * pieces, grain_for(work_per_piece), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t piece = begin; piece < end; ++piece)
-      attend_piece(op, piece / pieces, piece % pieces * kHeadsPerPiece);
-  });
+  cpu.pool().parallel_for(op.q_latent.dim(0) * pieces, grain_for(work_per_piece),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t piece = begin; piece < end; ++piece)
+                              attend_piece(op, piece / pieces, piece % pieces * kHeadsPerPiece);
+                          });
 }
 
 void run(Cpu& cpu, const PerHeadGemm& op) {
@@ -65,7 +66,8 @@ void run(Cpu& cpu, const PerHeadGemm& op) {
   const std::int64_t heads = op.w.dim(0);
   const std::int64_t out = op.w.dim(1);
   const std::int64_t in = op.w.dim(2);
-  assert(op.x.dim(1) == heads && op.x.dim(2) == in && op.y.dim(0) == tokens && op.y.dim(1) == heads && op.y.dim(2) == out);
+  assert(op.x.dim(1) == heads && op.x.dim(2) == in && op.y.dim(0) == tokens && op.y.dim(1) == heads &&
+         op.y.dim(2) == out);
   cpu.pool().parallel_for(heads, grain_for(tokens * out * in), [&](std::int64_t begin, std::int64_t end) {
     thread_local std::vector<const float*> x;
     thread_local std::vector<float*> y;

@@ -1,5 +1,6 @@
-// MlaAttention: multi-head latent attention over the compressed cache, with the up-projections absorbed into the query
-// and the output (DeepSeek-V2, arXiv 2405.04434, section 2.1). One cache row per token serves all heads.
+// MlaAttention: multi-head latent attention over the compressed cache, with the up-projections absorbed into
+// the query and the output (DeepSeek-V2, arXiv 2405.04434, section 2.1). One cache row per token serves all
+// heads.
 #pragma once
 
 #include "kernels/device.h"

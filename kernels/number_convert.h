@@ -1,5 +1,6 @@
-// One number from and to its 16-bit forms, in plain integer arithmetic: the definition that the SIMD paths are tested
-// against. Rounding is to nearest, ties to even; NaN stays NaN; what f16 cannot hold becomes infinite.
+// One number from and to its 16-bit forms, in plain integer arithmetic: the definition that the SIMD paths
+// are tested against. Rounding is to nearest, ties to even; NaN stays NaN; what f16 cannot hold becomes
+// infinite.
 #pragma once
 
 #include <bit>
@@ -8,11 +9,14 @@
 
 namespace moetune {
 
-inline float f32_from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+inline float f32_from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 inline std::uint16_t bf16_from_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);  // rounding could carry it to infinity
+  // Rounding could carry a NaN to infinity.
+  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
   const std::uint32_t half = 0x7FFFU + ((bits >> 16) & 1U);
   return static_cast<std::uint16_t>((bits + half) >> 16);
 }

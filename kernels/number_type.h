@@ -1,5 +1,5 @@
-// How numbers are stored: one word for weights, caches, activations and knobs alike. This header needs nothing but the
-// standard library, so it is the one file of kernels/ that engine/facts/ may include.
+// How numbers are stored: one word for weights, caches, activations and knobs alike. This header needs
+// nothing but the standard library, so it is the one file of kernels/ that engine/facts/ may include.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Start at parallel_for(): it cuts the range, and Impl::run_pieces() spreads the pieces over threads. One Impl per backend.
+// Start at parallel_for(): it cuts the range, and Impl::run_pieces() spreads the pieces over threads. One
+// Impl per backend.
 #include "kernels/parallel_for.h"
 
 #include <algorithm>
@@ -47,7 +48,8 @@ struct Cut {
 };
 
 Cut cut_range(std::int64_t count, std::int64_t grain, int threads) {
-  const std::int64_t wanted = std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, threads * kPiecesPerThread);
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, threads * kPiecesPerThread);
   const std::int64_t length = (count + wanted - 1) / wanted;
   return {count, length, (count + length - 1) / length};
 }
@@ -95,8 +97,8 @@ struct ParallelPool::Impl {
     Cut cut;
     PieceBody body;
     std::atomic<std::int64_t> next_piece{0};
-    int workers_inside = 0;         // guarded by mutex
-    std::exception_ptr failure{};   // guarded by mutex
+    int workers_inside = 0;        // guarded by mutex
+    std::exception_ptr failure{};  // guarded by mutex
   };
 
   void take_pieces(Job& current) {
@@ -142,15 +144,18 @@ struct ParallelPool::Impl {
 
 struct ParallelPool::Impl {
   explicit Impl(int thread_count) : threads(thread_count), arena(thread_count) {
-    // oneTBB by itself starts no more workers in all than there are cores, and a pool would have fewer threads than it
-    // says. The smallest of all limits counts, so there is a single one; arenas ask for no more than they were made for.
-    if (thread_count > 1) static const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 256);
+    // oneTBB by itself starts no more workers in all than there are cores, and a pool would have fewer
+    // threads than it says. The smallest of all limits counts, so there is a single one; arenas ask for no
+    // more than they were made for.
+    if (thread_count > 1)
+      static const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 256);
   }
 
   void run_pieces(const Cut& cut, PieceBody body) {
     arena.execute([&] {
       tbb::parallel_for(
-          std::int64_t{0}, cut.pieces, [&](std::int64_t piece) { cut.call(body, piece); }, tbb::simple_partitioner{});
+          std::int64_t{0}, cut.pieces, [&](std::int64_t piece) { cut.call(body, piece); },
+          tbb::simple_partitioner{});
     });
   }
 

@@ -35,11 +35,13 @@ float largest_magnitude(std::span<const float> values) {
   return largest;
 }
 
-// The smallest f16 that covers largest / 7; the products compared have at most 14 significant bits and are exact.
+// The smallest f16 that covers largest / 7; the products compared have at most 14 significant bits and are
+// exact.
 std::uint16_t int4_scale(float largest, std::size_t first_column) {
   std::uint16_t scale = f16_from_f32(largest / kLargestInt4);
   if (f32_from_f16(scale) * kLargestInt4 < largest) ++scale;
-  if (!std::isfinite(f32_from_f16(scale))) refuse(first_column, "weights are too large for an int4 group with an f16 scale");
+  if (!std::isfinite(f32_from_f16(scale)))
+    refuse(first_column, "weights are too large for an int4 group with an f16 scale");
   return scale;
 }
 
@@ -67,7 +69,8 @@ void pack_int4(std::span<const float> values, std::size_t group, std::byte* pack
     };
     for (std::size_t block = begin; block < std::min(begin + group, padded); block += kBlock)
       for (std::size_t i = 0; i < kBlock / 2; ++i)
-        packed[block / 2 + i] = static_cast<std::byte>(nibble(block + i) | (nibble(block + i + kBlock / 2) << 4));
+        packed[block / 2 + i] =
+            static_cast<std::byte>(nibble(block + i) | (nibble(block + i + kBlock / 2) << 4));
   }
 }
 
@@ -79,7 +82,8 @@ void pack_16_bit(std::span<const float> values, std::byte* packed, const Convert
   }
 }
 
-void quantize_row(std::span<const float> values, const MatrixLayout& layout, std::byte* packed, std::byte* scales) {
+void quantize_row(std::span<const float> values, const MatrixLayout& layout, std::byte* packed,
+                  std::byte* scales) {
   require_finite(values);
   std::memset(packed, 0, static_cast<std::size_t>(layout.row_bytes));
   switch (layout.type) {
@@ -92,13 +96,16 @@ void quantize_row(std::span<const float> values, const MatrixLayout& layout, std
       return pack_16_bit(values, packed, f16_from_f32);
     case NumberType::bf16:
       for (std::size_t i = 0; i < values.size(); ++i)
-        if (!std::isfinite(f32_from_bf16(bf16_from_f32(values[i])))) refuse(i, "weight is too large for bf16");
+        if (!std::isfinite(f32_from_bf16(bf16_from_f32(values[i]))))
+          refuse(i, "weight is too large for bf16");
       return pack_16_bit(values, packed, bf16_from_f32);
-    case NumberType::int8: return pack_int8(values, packed, scales);
+    case NumberType::int8:
+      return pack_int8(values, packed, scales);
     case NumberType::int4:
     case NumberType::int4_g32:
       return pack_int4(values, static_cast<std::size_t>(quantization_group(layout.type)), packed, scales);
-    default: throw std::invalid_argument("cannot quantize to " + std::string(name_of(layout.type)));
+    default:
+      throw std::invalid_argument("cannot quantize to " + std::string(name_of(layout.type)));
   }
 }
 
@@ -106,10 +113,17 @@ void widen_row(const Tensor& x, std::int64_t row, std::span<float> values) {
   const std::int64_t begin = row * x.stride(0);
   const auto* narrow = x.as<const std::uint16_t>() + begin;
   switch (x.type()) {
-    case NumberType::f32: std::copy_n(x.f32() + begin, values.size(), values.begin()); return;
-    case NumberType::f16: std::transform(narrow, narrow + values.size(), values.begin(), f32_from_f16); return;
-    case NumberType::bf16: std::transform(narrow, narrow + values.size(), values.begin(), f32_from_bf16); return;
-    default: throw std::invalid_argument("cannot quantize from " + std::string(name_of(x.type())));
+    case NumberType::f32:
+      std::copy_n(x.f32() + begin, values.size(), values.begin());
+      return;
+    case NumberType::f16:
+      std::transform(narrow, narrow + values.size(), values.begin(), f32_from_f16);
+      return;
+    case NumberType::bf16:
+      std::transform(narrow, narrow + values.size(), values.begin(), f32_from_bf16);
+      return;
+    default:
+      throw std::invalid_argument("cannot quantize from " + std::string(name_of(x.type())));
   }
 }
 
@@ -120,7 +134,8 @@ T load(const std::byte* bytes, std::int64_t index) {
   return value;
 }
 
-void unpack_int4(const std::byte* packed, const std::byte* scales, std::int64_t group, std::int64_t in, float* y) {
+void unpack_int4(const std::byte* packed, const std::byte* scales, std::int64_t group, std::int64_t in,
+                 float* y) {
   constexpr auto block = static_cast<std::int64_t>(kBlock);
   for (std::int64_t i = 0; i < in; ++i) {
     const std::int64_t in_block = i % block;
@@ -138,7 +153,9 @@ void dequantize_row(const WeightMatrix& x, std::int64_t row, float* y) {
   const std::byte* values = x.row_values(row);
   const std::byte* scales = x.row_scales(row);
   switch (x.layout.type) {
-    case NumberType::f32: std::memcpy(y, values, static_cast<std::size_t>(in) * sizeof(float)); return;
+    case NumberType::f32:
+      std::memcpy(y, values, static_cast<std::size_t>(in) * sizeof(float));
+      return;
     case NumberType::f16:
       for (std::int64_t i = 0; i < in; ++i) y[i] = f32_from_f16(load<std::uint16_t>(values, i));
       return;
@@ -151,8 +168,11 @@ void dequantize_row(const WeightMatrix& x, std::int64_t row, float* y) {
       return;
     }
     case NumberType::int4:
-    case NumberType::int4_g32: unpack_int4(values, scales, quantization_group(x.layout.type), in, y); return;
-    default: throw std::invalid_argument("cannot dequantize " + std::string(name_of(x.layout.type)));
+    case NumberType::int4_g32:
+      unpack_int4(values, scales, quantization_group(x.layout.type), in, y);
+      return;
+    default:
+      throw std::invalid_argument("cannot dequantize " + std::string(name_of(x.layout.type)));
   }
 }
 
@@ -164,7 +184,8 @@ void run(Cpu& cpu, const Quantize& op) {
     std::vector<float> values(static_cast<std::size_t>(layout.in));
     for (std::int64_t row = begin; row < end; ++row) {
       widen_row(op.x, row, values);
-      const std::int64_t scale_offset = layout.scales_offset + row * layout.scales_per_row * layout.scale_bytes;
+      const std::int64_t scale_offset =
+          layout.scales_offset + row * layout.scales_per_row * layout.scale_bytes;
       try {
         quantize_row(values, layout, matrix + row * layout.row_bytes, matrix + scale_offset);
       } catch (const std::invalid_argument& error) {
@@ -178,9 +199,11 @@ void run(Cpu& cpu, const Quantize& op) {
 
 void run(Cpu& cpu, const Dequantize& op) {
   assert(op.y.rank() == 2 && op.y.dim(0) == op.x.layout.out && op.y.dim(1) == op.x.layout.in);
-  cpu.pool().parallel_for(op.x.layout.out, grain_for(4 * op.x.layout.in), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) dequantize_row(op.x, row, op.y.f32() + row * op.y.stride(0));
-  });
+  cpu.pool().parallel_for(op.x.layout.out, grain_for(4 * op.x.layout.in),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t row = begin; row < end; ++row)
+                              dequantize_row(op.x, row, op.y.f32() + row * op.y.stride(0));
+                          });
 }
 
 }  // namespace moetune

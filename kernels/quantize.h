@@ -1,5 +1,6 @@
-// Quantize: a float matrix into any weight layout (weight_matrix.h); Dequantize: back. Round to nearest even, symmetric:
-// int8 scale = max|w| / 127 per row, int4 scale = max|w| / 7 per group, stored as f16 (rounded up so that nothing clips).
+// Quantize: a float matrix into any weight layout (weight_matrix.h); Dequantize: back. Round to nearest even,
+// symmetric: int8 scale = max|w| / 127 per row, int4 scale = max|w| / 7 per group, stored as f16 (rounded up
+// so that nothing clips).
 #pragma once
 
 #include "kernels/device.h"
@@ -8,11 +9,11 @@
 
 namespace moetune {
 
-// Throws std::invalid_argument where a weight is not finite, or too large for the scale or 16-bit type it would need:
-// the message names row and column.
+// Throws std::invalid_argument where a weight is not finite, or too large for the scale or 16-bit type it
+// would need: the message names row and column.
 struct Quantize {
-  Tensor x;             // (out, in) f32, f16 or bf16, rows may be strided
-  void* y = nullptr;    // layout.bytes long; padding is written as zeros
+  Tensor x;           // (out, in) f32, f16 or bf16, rows may be strided
+  void* y = nullptr;  // layout.bytes long; padding is written as zeros
   MatrixLayout layout;
 };
 void run(Cpu& cpu, const Quantize& op);

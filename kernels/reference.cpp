@@ -22,10 +22,14 @@ T load(const std::byte* bytes, std::int64_t index) {
 float cached(const Tensor& cache, std::int64_t index) {
   const auto* bytes = cache.as<const std::byte>();
   switch (cache.type()) {
-    case NumberType::f32: return load<float>(bytes, index);
-    case NumberType::f16: return f32_from_f16(load<std::uint16_t>(bytes, index));
-    case NumberType::bf16: return f32_from_bf16(load<std::uint16_t>(bytes, index));
-    default: throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
+    case NumberType::f32:
+      return load<float>(bytes, index);
+    case NumberType::f16:
+      return f32_from_f16(load<std::uint16_t>(bytes, index));
+    case NumberType::bf16:
+      return f32_from_bf16(load<std::uint16_t>(bytes, index));
+    default:
+      throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
   }
 }
 
@@ -45,10 +49,14 @@ float weight_at(const WeightMatrix& w, std::int64_t row, std::int64_t column) {
   const std::byte* values = w.row_values(row);
   const std::byte* scales = w.row_scales(row);
   switch (w.layout.type) {
-    case NumberType::f32: return load<float>(values, column);
-    case NumberType::f16: return f32_from_f16(load<std::uint16_t>(values, column));
-    case NumberType::bf16: return f32_from_bf16(load<std::uint16_t>(values, column));
-    case NumberType::int8: return static_cast<float>(load<std::int8_t>(values, column)) * load<float>(scales, 0);
+    case NumberType::f32:
+      return load<float>(values, column);
+    case NumberType::f16:
+      return f32_from_f16(load<std::uint16_t>(values, column));
+    case NumberType::bf16:
+      return f32_from_bf16(load<std::uint16_t>(values, column));
+    case NumberType::int8:
+      return static_cast<float>(load<std::int8_t>(values, column)) * load<float>(scales, 0);
     case NumberType::int4:
     case NumberType::int4_g32: {
       const std::int64_t in_block = column % 32;
@@ -57,7 +65,8 @@ float weight_at(const WeightMatrix& w, std::int64_t row, std::int64_t column) {
       const std::int64_t group = column / quantization_group(w.layout.type);
       return static_cast<float>(nibble - 8) * f32_from_f16(load<std::uint16_t>(scales, group));
     }
-    default: throw std::invalid_argument("no weights are stored as " + std::string(name_of(w.layout.type)));
+    default:
+      throw std::invalid_argument("no weights are stored as " + std::string(name_of(w.layout.type)));
   }
 }
 
@@ -67,7 +76,8 @@ void run(const Gemm& op) {
     float* y = op.y.f32() + token * op.y.stride(0);
     for (std::int64_t row = 0; row < op.w.layout.out; ++row) {
       double sum = op.bias.empty() ? 0.0 : static_cast<double>(op.bias.f32()[row]);
-      for (std::int64_t i = 0; i < op.w.layout.in; ++i) sum += static_cast<double>(weight_at(op.w, row, i)) * static_cast<double>(x[i]);
+      for (std::int64_t i = 0; i < op.w.layout.in; ++i)
+        sum += static_cast<double>(weight_at(op.w, row, i)) * static_cast<double>(x[i]);
       y[row] = static_cast<float>(op.accumulate ? static_cast<double>(y[row]) + sum : sum);
     }
   }
@@ -106,9 +116,11 @@ void run(const RmsNorm& op) {
     float* y = op.y.f32() + row * op.y.stride(0);
     double squares = 0.0;
     for (std::int64_t i = 0; i < width; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(width) + static_cast<double>(op.eps));
+    const double inverse =
+        1.0 / std::sqrt(squares / static_cast<double>(width) + static_cast<double>(op.eps));
     for (std::int64_t i = 0; i < width; ++i)
-      y[i] = static_cast<float>(static_cast<double>(x[i]) * inverse * static_cast<double>(op.weight.f32()[i]));
+      y[i] =
+          static_cast<float>(static_cast<double>(x[i]) * inverse * static_cast<double>(op.weight.f32()[i]));
   }
 }
 
@@ -124,12 +136,14 @@ void run(const Attention& op) {
       const std::int64_t first = op.window > 0 ? std::max<std::int64_t>(0, last + 1 - op.window) : 0;
       const std::int64_t column = head / (heads / op.kv_heads) * head_dim;
       const auto at = [&](const Tensor& cache, std::int64_t position, std::int64_t i) {
-        return static_cast<double>(cached(cache, slot * cache.stride(0) + position * cache.stride(1) + column + i));
+        return static_cast<double>(
+            cached(cache, slot * cache.stride(0) + position * cache.stride(1) + column + i));
       };
       std::vector<double> weights;
       for (std::int64_t position = first; position <= last; ++position) {
         double score = 0.0;
-        for (std::int64_t i = 0; i < head_dim; ++i) score += static_cast<double>(q[i]) * at(op.k_cache, position, i);
+        for (std::int64_t i = 0; i < head_dim; ++i)
+          score += static_cast<double>(q[i]) * at(op.k_cache, position, i);
         weights.push_back(score * static_cast<double>(op.scale));
       }
       softmax(weights);
@@ -153,13 +167,15 @@ void run(const MlaAttention& op) {
       const std::int64_t slot = op.sequences.i32()[token];
       const std::int64_t last = op.positions.i32()[token];
       const auto at = [&](std::int64_t position, std::int64_t i) {
-        return static_cast<double>(cached(op.cache, slot * op.cache.stride(0) + position * op.cache.stride(1) + i));
+        return static_cast<double>(
+            cached(op.cache, slot * op.cache.stride(0) + position * op.cache.stride(1) + i));
       };
       std::vector<double> weights;
       for (std::int64_t position = 0; position <= last; ++position) {
         double score = 0.0;
         for (std::int64_t i = 0; i < rank; ++i) score += static_cast<double>(latent[i]) * at(position, i);
-        for (std::int64_t i = 0; i < rope_dim; ++i) score += static_cast<double>(rotated[i]) * at(position, rank + i);
+        for (std::int64_t i = 0; i < rope_dim; ++i)
+          score += static_cast<double>(rotated[i]) * at(position, rank + i);
         weights.push_back(score * static_cast<double>(op.scale));
       }
       softmax(weights);
@@ -190,7 +206,10 @@ void run(const ExpertFfn& op) {
       run(Gemm{.x = op.x.rows(token, 1), .w = op.layout.gate_of(weights), .y = gate_row, .bias = {}});
       run(Gemm{.x = op.x.rows(token, 1), .w = op.layout.up_of(weights), .y = up_row, .bias = {}});
       run(SwiGlu{.gate = gate_row, .up = up_row, .y = gate_row});
-      run(Gemm{.x = gate_row, .w = op.layout.down_of(weights), .y = Tensor(row, NumberType::f32, {1, hidden}), .bias = {}});
+      run(Gemm{.x = gate_row,
+               .w = op.layout.down_of(weights),
+               .y = Tensor(row, NumberType::f32, {1, hidden}),
+               .bias = {}});
     }
 }
 

@@ -1,5 +1,6 @@
-// The plainest loops that can be right, one per op that also has a fast version. The fast ones are tested against these;
-// nothing else calls them. One thread, no SIMD, sums in double so that the reference is nearer to the truth than either.
+// The plainest loops that can be right, one per op that also has a fast version. The fast ones are tested
+// against these; nothing else calls them. One thread, no SIMD, sums in double so that the reference is nearer
+// to the truth than either.
 #pragma once
 
 #include "kernels/attention.h"

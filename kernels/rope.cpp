@@ -22,8 +22,8 @@ double attention_factor_of(const YarnParameters& yarn) {
   return yarn_mscale(yarn.factor);
 }
 
-// Frequencies that turn often keep their angle (extrapolation), slow ones are divided by the factor (interpolation), and
-// a linear ramp joins the two.
+// Frequencies that turn often keep their angle (extrapolation), slow ones are divided by the factor
+// (interpolation), and a linear ramp joins the two.
 void apply_yarn(std::vector<float>& frequencies, double theta, int dim, const YarnParameters& yarn) {
   double low = correction_index(yarn.beta_fast, theta, dim, yarn.original_context);
   double high = correction_index(yarn.beta_slow, theta, dim, yarn.original_context);
@@ -35,7 +35,8 @@ void apply_yarn(std::vector<float>& frequencies, double theta, int dim, const Ya
   high = std::min(high, static_cast<double>(dim - 1));
   if (low == high) high += 0.001;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    const float wavelength = std::pow(static_cast<float>(theta), static_cast<float>(2 * i) / static_cast<float>(dim));
+    const float wavelength =
+        std::pow(static_cast<float>(theta), static_cast<float>(2 * i) / static_cast<float>(dim));
     const float interpolated = 1.0F / (static_cast<float>(yarn.factor) * wavelength);
     const float ramp = (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
     const float kept = 1.0F - std::clamp(ramp, 0.0F, 1.0F);
@@ -59,8 +60,8 @@ RopeFrequencies rope_frequencies(double theta, int dim, const std::optional<Yarn
   assert(dim >= 0 && dim % 2 == 0);
   RopeFrequencies result;
   for (int i = 0; i < dim; i += 2)
-    result.radians_per_position.push_back(1.0F /
-                                          std::pow(static_cast<float>(theta), static_cast<float>(i) / static_cast<float>(dim)));
+    result.radians_per_position.push_back(
+        1.0F / std::pow(static_cast<float>(theta), static_cast<float>(i) / static_cast<float>(dim)));
   if (yarn) {
     apply_yarn(result.radians_per_position, theta, dim, *yarn);
     result.attention_factor = attention_factor_of(*yarn);
@@ -72,7 +73,8 @@ void run(Cpu& cpu, const Rope& op) {
   const std::int64_t heads = op.x.dim(1);
   const std::int64_t pairs = op.x.dim(2) / 2;
   assert(op.x.rank() == 3 && op.x.dim(2) % 2 == 0 && op.frequencies.dim(0) == pairs);
-  const std::int64_t work_per_token = pairs * (16 + 2 * heads);  // a sine and a cosine cost about 16 multiply-adds
+  const std::int64_t work_per_token =
+      pairs * (16 + 2 * heads);  // a sine and a cosine cost about 16 multiply-adds
   cpu.pool().parallel_for(op.x.dim(0), grain_for(work_per_token), [&](std::int64_t begin, std::int64_t end) {
     thread_local std::vector<float> turns;  // cosines, then sines
     turns.resize(static_cast<std::size_t>(2 * pairs));

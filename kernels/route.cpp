@@ -13,8 +13,8 @@
 namespace moetune {
 namespace {
 
-// The indices of the k largest scores, best first; equal scores in order of index. A score of -infinity is chosen last.
-// NaN compares as smaller than nothing, so even then the indices are k different ones.
+// The indices of the k largest scores, best first; equal scores in order of index. A score of -infinity is
+// chosen last. NaN compares as smaller than nothing, so even then the indices are k different ones.
 void choose_largest(std::span<const float> scores, std::span<std::int32_t> chosen) {
   std::size_t count = 0;
   for (std::size_t index = 0; index < scores.size(); ++index) {
@@ -49,13 +49,15 @@ void keep_best_groups(std::span<float> choice_scores, int groups, int kept_group
   choose_largest(group_scores, kept);
   for (std::size_t group = 0; group < group_scores.size(); ++group)
     if (std::find(kept.begin(), kept.end(), static_cast<std::int32_t>(group)) == kept.end())
-      std::ranges::fill(choice_scores.subspan(group * per_group, per_group), -std::numeric_limits<float>::infinity());
+      std::ranges::fill(choice_scores.subspan(group * per_group, per_group),
+                        -std::numeric_limits<float>::infinity());
 }
 
 // logits -> the scores that become weights.
 void to_scores(RouteRule rule, std::span<const float> logits, std::span<float> scores) {
   if (rule == RouteRule::grouped_sigmoid_bias) {
-    std::ranges::transform(logits, scores.begin(), [](float logit) { return 1.0F / (1.0F + std::exp(-logit)); });
+    std::ranges::transform(logits, scores.begin(),
+                           [](float logit) { return 1.0F / (1.0F + std::exp(-logit)); });
     return;
   }
   const float largest = *std::ranges::max_element(logits);
@@ -71,29 +73,32 @@ void run(Cpu& cpu, const Route& op) {
   const std::int64_t k = op.ids.dim(1);
   assert(k >= 1 && k <= experts && experts % op.groups == 0 && k <= experts / op.groups * op.kept_groups);
   assert(op.weights.dim(1) == k && (op.bias.empty() || op.bias.dim(0) == experts));
-  cpu.pool().parallel_for(op.logits.dim(0), grain_for(16 * experts), [&](std::int64_t begin, std::int64_t end) {
-    thread_local std::vector<float> scores;
-    thread_local std::vector<float> choice_scores;
-    scores.resize(static_cast<std::size_t>(experts));
-    for (std::int64_t token = begin; token < end; ++token) {
-      const std::span logits(op.logits.f32() + token * op.logits.stride(0), scores.size());
-      const std::span ids(op.ids.i32() + token * op.ids.stride(0), static_cast<std::size_t>(k));
-      const std::span weights(op.weights.f32() + token * op.weights.stride(0), static_cast<std::size_t>(k));
-      to_scores(op.rule, logits, scores);
-      if (op.rule == RouteRule::softmax) {
-        choose_largest(logits, ids);  // the order of the probabilities, without ties made by rounding
-      } else {
-        choice_scores = scores;
-        if (!op.bias.empty())
-          for (std::size_t i = 0; i < choice_scores.size(); ++i) choice_scores[i] += op.bias.f32()[i];
-        keep_best_groups(choice_scores, op.groups, op.kept_groups);
-        choose_largest(choice_scores, ids);
-      }
-      float sum = op.rule == RouteRule::softmax ? 0.0F : 1e-20F;
-      for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] = scores[static_cast<std::size_t>(ids[i])];
-      for (float& weight : weights) weight = (op.normalize ? weight / sum : weight) * op.scale;
-    }
-  });
+  cpu.pool().parallel_for(
+      op.logits.dim(0), grain_for(16 * experts), [&](std::int64_t begin, std::int64_t end) {
+        thread_local std::vector<float> scores;
+        thread_local std::vector<float> choice_scores;
+        scores.resize(static_cast<std::size_t>(experts));
+        for (std::int64_t token = begin; token < end; ++token) {
+          const std::span logits(op.logits.f32() + token * op.logits.stride(0), scores.size());
+          const std::span ids(op.ids.i32() + token * op.ids.stride(0), static_cast<std::size_t>(k));
+          const std::span weights(op.weights.f32() + token * op.weights.stride(0),
+                                  static_cast<std::size_t>(k));
+          to_scores(op.rule, logits, scores);
+          if (op.rule == RouteRule::softmax) {
+            choose_largest(logits, ids);  // the order of the probabilities, without ties made by rounding
+          } else {
+            choice_scores = scores;
+            if (!op.bias.empty())
+              for (std::size_t i = 0; i < choice_scores.size(); ++i) choice_scores[i] += op.bias.f32()[i];
+            keep_best_groups(choice_scores, op.groups, op.kept_groups);
+            choose_largest(choice_scores, ids);
+          }
+          float sum = op.rule == RouteRule::softmax ? 0.0F : 1e-20F;
+          for (std::size_t i = 0; i < weights.size(); ++i)
+            sum += weights[i] = scores[static_cast<std::size_t>(ids[i])];
+          for (float& weight : weights) weight = (op.normalize ? weight / sum : weight) * op.scale;
+        }
+      });
 }
 
 }  // namespace moetune

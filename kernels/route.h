@@ -1,9 +1,10 @@
 // Route: from router logits to k experts and their weights per token.
 //
 // softmax: probabilities over all experts, keep the k largest; renormalised to sum 1 where the model says so.
-// grouped_sigmoid_bias (DeepSeek-V3, arXiv 2412.19437): sigmoid scores; a bias is added for selection only; the experts
-// form groups, a group's score is the sum of its two largest biased scores, only the best groups take part; weights are
-// the unbiased scores, renormalised (+ 1e-20) and scaled. Ties go to the lower expert id.
+// grouped_sigmoid_bias (DeepSeek-V3, arXiv 2412.19437): sigmoid scores; a bias is added for selection only;
+// the experts form groups, a group's score is the sum of its two largest biased scores, only the best groups
+// take part; weights are the unbiased scores, renormalised (+ 1e-20) and scaled. Ties go to the lower expert
+// id.
 #pragma once
 
 #include <cstdint>

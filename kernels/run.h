@@ -1,5 +1,5 @@
-// The seam: one verb for every op on every device. An op is a struct of views; each backend overloads run() for it.
-// Ops enqueue and return; on a CPU the work is done when run() returns.
+// The seam: one verb for every op on every device. An op is a struct of views; each backend overloads run()
+// for it. Ops enqueue and return; on a CPU the work is done when run() returns.
 #pragma once
 
 #include <utility>

@@ -32,7 +32,8 @@ std::int32_t draw(std::span<const float> logits, float temperature, std::uint64_
   std::array<std::uint32_t, 4> random{};
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const float scaled = logits[token] / temperature;
-    if (!(scaled + kLargestGumbel > best_score)) continue;  // cannot win whatever is drawn: most of the vocabulary
+    if (!(scaled + kLargestGumbel > best_score))
+      continue;  // cannot win whatever is drawn: most of the vocabulary
     if (token / 4 != drawn_block) {
       drawn_block = token / 4;
       random = philox({static_cast<std::uint32_t>(drawn_block), key, 0, 0}, seed);
@@ -53,10 +54,11 @@ void run(Cpu& cpu, const Sample& op) {
   assert(vocabulary >= 1 && op.ids.dim(0) == op.logits.dim(0) && op.temperature >= 0.0F);
   cpu.pool().parallel_for(op.logits.dim(0), grain_for(vocabulary), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::span<const float> logits(op.logits.f32() + row * op.logits.stride(0), static_cast<std::size_t>(vocabulary));
-      op.ids.i32()[row] = op.temperature == 0.0F
-                              ? greedy(logits)
-                              : draw(logits, op.temperature, op.seed, static_cast<std::uint32_t>(op.keys.i32()[row]));
+      const std::span<const float> logits(op.logits.f32() + row * op.logits.stride(0),
+                                          static_cast<std::size_t>(vocabulary));
+      op.ids.i32()[row] = op.temperature == 0.0F ? greedy(logits)
+                                                 : draw(logits, op.temperature, op.seed,
+                                                        static_cast<std::uint32_t>(op.keys.i32()[row]));
     }
   });
 }

@@ -1,8 +1,10 @@
-// Sample: the next token of each row of logits; greedy at temperature 0, otherwise softmax sampling with a counter-based
-// generator keyed by (seed, row key), so that the same key gives the same token on every device.
+// Sample: the next token of each row of logits; greedy at temperature 0, otherwise softmax sampling with a
+// counter-based generator keyed by (seed, row key), so that the same key gives the same token on every
+// device.
 //
-// Softmax sampling is done by the Gumbel-max trick: the largest of logit / temperature + Gumbel noise, one draw per
-// (row key, token). Nothing is summed, so the order in which a device visits the vocabulary cannot matter.
+// Softmax sampling is done by the Gumbel-max trick: the largest of logit / temperature + Gumbel noise, one
+// draw per (row key, token). Nothing is summed, so the order in which a device visits the vocabulary cannot
+// matter.
 #pragma once
 
 #include <cstdint>

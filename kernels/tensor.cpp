@@ -58,14 +58,18 @@ Tensor Tensor::reshaped(std::initializer_list<std::int64_t> shape) const {
 std::int64_t element_bytes(NumberType type) {
   switch (type) {
     case NumberType::f32:
-    case NumberType::i32: return 4;
+    case NumberType::i32:
+      return 4;
     case NumberType::f16:
-    case NumberType::bf16: return 2;
+    case NumberType::bf16:
+      return 2;
     case NumberType::fp8:
-    case NumberType::int8: return 1;
+    case NumberType::int8:
+      return 1;
     case NumberType::int4:
     case NumberType::int4_g32:
-    case NumberType::mxfp4: break;
+    case NumberType::mxfp4:
+      break;
   }
   assert(false && "packed types have no whole number of bytes per element");
   return 0;

@@ -15,12 +15,20 @@ std::int64_t round_up(std::int64_t amount, std::int64_t unit) { return ceil_div(
 
 void set_values(MatrixLayout& layout) {
   switch (layout.type) {
-    case NumberType::f32: layout.row_bytes = layout.in * 4; break;
+    case NumberType::f32:
+      layout.row_bytes = layout.in * 4;
+      break;
     case NumberType::f16:
-    case NumberType::bf16: layout.row_bytes = layout.in * 2; break;
-    case NumberType::int8: layout.row_bytes = layout.in; break;
+    case NumberType::bf16:
+      layout.row_bytes = layout.in * 2;
+      break;
+    case NumberType::int8:
+      layout.row_bytes = layout.in;
+      break;
     case NumberType::int4:
-    case NumberType::int4_g32: layout.row_bytes = ceil_div(layout.in, kPackedBlock) * (kPackedBlock / 2); break;
+    case NumberType::int4_g32:
+      layout.row_bytes = ceil_div(layout.in, kPackedBlock) * (kPackedBlock / 2);
+      break;
     case NumberType::fp8:
     case NumberType::mxfp4:
     case NumberType::i32:
@@ -50,7 +58,8 @@ MatrixLayout MatrixLayout::of(NumberType type, std::int64_t out, std::int64_t in
   set_values(layout);
   set_scales(layout);
   layout.scales_offset = out * layout.row_bytes;
-  layout.bytes = round_up(layout.scales_offset + out * layout.scales_per_row * layout.scale_bytes, kMatrixAlignment);
+  layout.bytes =
+      round_up(layout.scales_offset + out * layout.scales_per_row * layout.scale_bytes, kMatrixAlignment);
   return layout;
 }
 

@@ -1,9 +1,10 @@
 // A weight matrix (out, in) in any number type, plain or quantized, and where its parts lie in memory.
 // Start at MatrixLayout: it is the only place that knows the byte layout.
 //
-// int4 and int4_g32: rows are cut into blocks of 32 elements; byte i (0..15) of a block holds element i in its low and
-// element i + 16 in its high nibble, as value + 8. A last block that is not full is padded with zeros (nibble 8).
-// One f16 scale per group. int8: one signed byte an element, one f32 scale per row. Rows start at multiples of 16 bytes.
+// int4 and int4_g32: rows are cut into blocks of 32 elements; byte i (0..15) of a block holds element i in
+// its low and element i + 16 in its high nibble, as value + 8. A last block that is not full is padded with
+// zeros (nibble 8). One f16 scale per group. int8: one signed byte an element, one f32 scale per row. Rows
+// start at multiples of 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,11 @@ struct MatrixLayout {
   std::int64_t out = 0;  // rows
   std::int64_t in = 0;   // columns
 
-  std::int64_t row_bytes = 0;        // one row's values, padded
-  std::int64_t scales_per_row = 0;   // 0: no scales
-  std::int64_t scale_bytes = 0;      // of one scale
-  std::int64_t scales_offset = 0;    // from the start of the matrix; values come first
-  std::int64_t bytes = 0;            // the whole matrix, padded to 64
+  std::int64_t row_bytes = 0;       // one row's values, padded
+  std::int64_t scales_per_row = 0;  // 0: no scales
+  std::int64_t scale_bytes = 0;     // of one scale
+  std::int64_t scales_offset = 0;   // from the start of the matrix; values come first
+  std::int64_t bytes = 0;           // the whole matrix, padded to 64
 
   // Throws std::invalid_argument for a type no matrix can be stored in.
   static MatrixLayout of(NumberType type, std::int64_t out, std::int64_t in);
@@ -55,8 +56,12 @@ struct ExpertLayout {
   static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner);
 
   WeightMatrix gate_of(const void* expert) const { return {expert, gate}; }
-  WeightMatrix up_of(const void* expert) const { return {static_cast<const std::byte*>(expert) + up_offset, up}; }
-  WeightMatrix down_of(const void* expert) const { return {static_cast<const std::byte*>(expert) + down_offset, down}; }
+  WeightMatrix up_of(const void* expert) const {
+    return {static_cast<const std::byte*>(expert) + up_offset, up};
+  }
+  WeightMatrix down_of(const void* expert) const {
+    return {static_cast<const std::byte*>(expert) + down_offset, down};
+  }
 };
 
 }  // namespace moetune

@@ -1,4 +1,5 @@
-// Attention over a KV cache: against the plain loops, exactly where the numbers allow it, and decode against prefill.
+// Attention over a KV cache: against the plain loops, exactly where the numbers allow it, and decode against
+// prefill.
 #include "kernels/attention.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ struct Shape {
   int window;
 };
 
-// Heads per kv head from 1 to more than one piece; widths with and without a rest; windows shorter than the context.
+// Heads per kv head from 1 to more than one piece; widths with and without a rest; windows shorter than the
+// context.
 constexpr Shape kShapes[] = {{1, 1, 8, 5, 0},    {4, 2, 16, 40, 0},  {6, 2, 33, 70, 0},   {5, 1, 64, 33, 7},
                              {20, 1, 24, 50, 0}, {14, 2, 128, 9, 1}, {3, 3, 17, 100, 64}, {36, 2, 7, 3, 0}};
 
@@ -70,11 +72,15 @@ TEST(Attention, ComesCloseToTheReferenceForEveryCacheTypeAndShape) {
   }
 }
 
-// Scores so far apart that one position takes all the weight: the answer is that position's value row, exactly.
+// Scores so far apart that one position takes all the weight: the answer is that position's value row,
+// exactly.
 TEST(Attention, PicksTheOneMatchingPosition) {
   Device device = cpu();
-  const OwnedTensor q = filled({1, 2, 4}, [](std::int64_t i) { return i % 4 == i / 4 ? 1000.0F : 0.0F; });  // heads ask for axis 0, 1
-  const OwnedTensor k = filled({1, 6, 4}, [](std::int64_t i) { return (i / 4 == 3 && i % 4 == 0) || (i / 4 == 1 && i % 4 == 1) ? 1.0F : 0.0F; });
+  const OwnedTensor q = filled(
+      {1, 2, 4}, [](std::int64_t i) { return i % 4 == i / 4 ? 1000.0F : 0.0F; });  // heads ask for axis 0, 1
+  const OwnedTensor k = filled({1, 6, 4}, [](std::int64_t i) {
+    return (i / 4 == 3 && i % 4 == 0) || (i / 4 == 1 && i % 4 == 1) ? 1.0F : 0.0F;
+  });
   const OwnedTensor v = filled({1, 6, 4}, [](std::int64_t i) { return static_cast<float>(i); });
   const OwnedTensor y = poisoned({1, 2, 4});
   run(device, Attention{.q = q.view(),
@@ -83,11 +89,14 @@ TEST(Attention, PicksTheOneMatchingPosition) {
                         .sequences = ids({0}).view(),
                         .positions = ids({5}).view(),
                         .y = y.view()});
-  expect_same_bits(y.view(), filled({1, 2, 4}, [](std::int64_t i) { return static_cast<float>(i < 4 ? 12 + i : i); }).view(),
-                   "rows 3 and 1");
+  expect_same_bits(
+      y.view(),
+      filled({1, 2, 4}, [](std::int64_t i) { return static_cast<float>(i < 4 ? 12 + i : i); }).view(),
+      "rows 3 and 1");
 }
 
-// What lies behind a token's own position may be anything, even NaN: rows of the cache that were never written.
+// What lies behind a token's own position may be anything, even NaN: rows of the cache that were never
+// written.
 TEST(Attention, NeverReadsBeyondItsPosition) {
   Device device = cpu();
   const OwnedTensor q = random_floats({1, 2, 16}, 1);
@@ -141,11 +150,14 @@ TEST(StoreKv, WritesItsRowsAndNothingElse) {
                         .positions = ids({2, 3}).view(),
                         .cache = cache.view()});
     const OwnedTensor expected = stored_as(type, filled({2, 4, 3}, [](std::int64_t i) {
-                                                   if (i >= 18 && i < 21) return static_cast<float>(i - 18) + 0.25F;
-                                                   if (i >= 9 && i < 12) return static_cast<float>(i - 9 + 3) + 0.25F;
+                                                   if (i >= 18 && i < 21)
+                                                     return static_cast<float>(i - 18) + 0.25F;
+                                                   if (i >= 9 && i < 12)
+                                                     return static_cast<float>(i - 9 + 3) + 0.25F;
                                                    return -1.0F;
                                                  }).view());
-    EXPECT_EQ(std::memcmp(cache.view().data(), expected.view().data(), static_cast<std::size_t>(cache.bytes())), 0)
+    EXPECT_EQ(
+        std::memcmp(cache.view().data(), expected.view().data(), static_cast<std::size_t>(cache.bytes())), 0)
         << name_of(type);
   }
 }
@@ -155,9 +167,11 @@ TEST(StoreKv, RefusesPackedCaches) {
   const OwnedTensor rows = random_floats({1, 4}, 1);
   const OwnedTensor bytes(device, NumberType::int8, {1, 1, 4});
   const OwnedTensor zero = ids({0});
-  EXPECT_THROW(
-      run(device, StoreKv{.rows = rows.view(), .sequences = zero.view(), .positions = zero.view(), .cache = bytes.view()}),
-      std::invalid_argument);
+  EXPECT_THROW(run(device, StoreKv{.rows = rows.view(),
+                                   .sequences = zero.view(),
+                                   .positions = zero.view(),
+                                   .cache = bytes.view()}),
+               std::invalid_argument);
 }
 
 }  // namespace

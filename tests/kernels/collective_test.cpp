@@ -1,4 +1,5 @@
-// AllReduce between ranks that are threads: exact sums, equal bits, reuse, and what happens when a rank fails.
+// AllReduce between ranks that are threads: exact sums, equal bits, reuse, and what happens when a rank
+// fails.
 #include "kernels/collective.h"
 
 #include <gtest/gtest.h>
@@ -36,13 +37,16 @@ TEST(AllReduce, SumsIntegersExactlyForAnySizeAndNumberOfRanks) {
       EXPECT_EQ(group.ranks(), ranks);
       std::vector<OwnedTensor> parts;
       for (int rank = 0; rank < ranks; ++rank)
-        parts.push_back(filled({count}, [&](std::int64_t i) { return static_cast<float>((rank + 1) * 1000 + i); }));
-      on_ranks(ranks, [&](int rank) { all_reduce(group, rank, parts[static_cast<std::size_t>(rank)].view()); });
+        parts.push_back(
+            filled({count}, [&](std::int64_t i) { return static_cast<float>((rank + 1) * 1000 + i); }));
+      on_ranks(ranks,
+               [&](int rank) { all_reduce(group, rank, parts[static_cast<std::size_t>(rank)].view()); });
       const OwnedTensor expected = filled({count}, [&](std::int64_t i) {
         return static_cast<float>(ranks * (ranks + 1) / 2 * 1000 + ranks * i);
       });
       for (const OwnedTensor& part : parts)
-        expect_same_bits(part.view(), expected.view(), std::to_string(ranks) + " ranks, " + std::to_string(count));
+        expect_same_bits(part.view(), expected.view(),
+                         std::to_string(ranks) + " ranks, " + std::to_string(count));
     }
 }
 
@@ -62,9 +66,11 @@ TEST(AllReduce, ManyInARowOfChangingSizes) {
   std::atomic<int> wrong{0};
   on_ranks(2, [&](int rank) {
     for (int round = 0; round < 500; ++round) {
-      const OwnedTensor x = filled({1 + round % 50}, [&](std::int64_t) { return static_cast<float>(round + rank); });
+      const OwnedTensor x =
+          filled({1 + round % 50}, [&](std::int64_t) { return static_cast<float>(round + rank); });
       all_reduce(group, rank, x.view());
-      for (const float value : values_of(x.view())) wrong += value == static_cast<float>(2 * round + 1) ? 0 : 1;
+      for (const float value : values_of(x.view()))
+        wrong += value == static_cast<float>(2 * round + 1) ? 0 : 1;
     }
   });
   EXPECT_EQ(wrong, 0);

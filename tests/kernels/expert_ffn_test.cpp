@@ -1,4 +1,5 @@
-// ExpertFfn and Combine: every type, experts nobody chose, one expert chosen by all, waves, threads, decode = prefill.
+// ExpertFfn and Combine: every type, experts nobody chose, one expert chosen by all, waves, threads, decode =
+// prefill.
 #include "kernels/expert_ffn.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ struct Experts {
   Buffer slots;
   OwnedTensor slot_of_expert;
 
-  Experts(NumberType type, std::int64_t hidden, std::int64_t inner) : layout(ExpertLayout::of(type, hidden, inner)) {
+  Experts(NumberType type, std::int64_t hidden, std::int64_t inner)
+      : layout(ExpertLayout::of(type, hidden, inner)) {
     Device device = cpu();
     slots = Buffer(device, layout.bytes * kExperts);
     std::vector<std::int32_t> table;
@@ -47,7 +49,8 @@ struct Experts {
   }
 };
 
-// What a step routes where. Expert 4 is chosen by nobody, expert 2 by everybody, and as its second choice too.
+// What a step routes where. Expert 4 is chosen by nobody, expert 2 by everybody, and as its second choice
+// too.
 std::vector<std::int32_t> choices(std::int64_t tokens) {
   std::vector<std::int32_t> chosen;
   for (std::int64_t token = 0; token < tokens; ++token) {
@@ -87,8 +90,9 @@ TEST(ExpertFfn, ComesCloseToTheReferenceForEveryTypeAndShape) {
           const OwnedTensor expected = poisoned({tokens, 3, hidden});
           run(device, op_of(experts, step, rows));
           reference::run(op_of(experts, step, expected));
-          expect_close(rows.view(), expected.view(), kTolerance,
-                       name_of_instruction_set(set) + " " + std::string(name_of(type)) + " " + std::to_string(hidden));
+          expect_close(
+              rows.view(), expected.view(), kTolerance,
+              name_of_instruction_set(set) + " " + std::string(name_of(type)) + " " + std::to_string(hidden));
         }
   }
 }
@@ -133,7 +137,8 @@ TEST(ExpertFfn, WavesWriteTheirOwnRowsAndTogetherTheWhole) {
       const std::vector<float> after = values_of(in_waves.view());
       for (std::size_t i = 0; i < after.size(); ++i)
         if (step.chosen.view().i32()[i / 40] / 2 != wave) {
-          ASSERT_EQ(std::memcmp(&before[i], &after[i], sizeof(float)), 0) << "wave " << wave << " touched element " << i;
+          ASSERT_EQ(std::memcmp(&before[i], &after[i], sizeof(float)), 0)
+              << "wave " << wave << " touched element " << i;
         }
     }
     expect_same_bits(in_waves.view(), at_once.view(), std::string(name_of(type)));
@@ -161,7 +166,9 @@ TEST(ExpertFfn, SameBitsForAnyNumberOfTokensAndThreads) {
             op.rows = op.rows.rows(first, count);
             run(device, op);
           }
-          expect_same_bits(rows.view(), all_at_once.view(), std::string(name_of(type)) + ", " + std::to_string(batch) + " tokens, " + std::to_string(threads) + " threads");
+          expect_same_bits(rows.view(), all_at_once.view(),
+                           std::string(name_of(type)) + ", " + std::to_string(batch) + " tokens, " +
+                               std::to_string(threads) + " threads");
         }
     }
   }
@@ -192,7 +199,8 @@ TEST(Combine, AddsWeightedRowsOntoWhatIsThere) {
   const OwnedTensor expected = filled({2, 5}, [](std::int64_t i) {
     const std::int64_t token = i / 5;
     std::int64_t sum = 1000 * i;
-    for (std::int64_t choice = 0; choice < 3; ++choice) sum += (1 << (token * 3 + choice)) * ((token * 3 + choice) * 5 + i % 5);
+    for (std::int64_t choice = 0; choice < 3; ++choice)
+      sum += (1 << (token * 3 + choice)) * ((token * 3 + choice) * 5 + i % 5);
     return static_cast<float>(sum);
   });
   expect_same_bits(y.view(), expected.view(), "combine");

@@ -1,4 +1,5 @@
-// Gemm against the plain loops, exactly where the numbers allow it, and bit for bit against itself under other cuts.
+// Gemm against the plain loops, exactly where the numbers allow it, and bit for bit against itself under
+// other cuts.
 #include "kernels/gemm.h"
 
 #include <gtest/gtest.h>
@@ -39,13 +40,16 @@ TEST(Gemm, IntegersAreExactInEveryTypeAndInstructionSet) {
       for (const std::int64_t in : kWidths)
         for (const std::int64_t tokens : {1, 2, 3, 4, 5, 9}) {
           const std::int64_t out = 7;
-          const OwnedMatrix w = weights(type, out, in, type == NumberType::int8 ? byte_integer : small_integer);
-          const OwnedTensor x = filled({tokens, in}, [](std::int64_t i) { return static_cast<float>(i % 11 - 5); });
+          const OwnedMatrix w =
+              weights(type, out, in, type == NumberType::int8 ? byte_integer : small_integer);
+          const OwnedTensor x =
+              filled({tokens, in}, [](std::int64_t i) { return static_cast<float>(i % 11 - 5); });
           const OwnedTensor y = poisoned({tokens, out});
           const OwnedTensor expected = poisoned({tokens, out});
           run(device, Gemm{.x = x.view(), .w = w.w, .y = y.view()});
           reference::run(Gemm{.x = x.view(), .w = w.w, .y = expected.view()});
-          expect_same_bits(y.view(), expected.view(), name_of_instruction_set(set) + " " + describe(type, out, in, tokens));
+          expect_same_bits(y.view(), expected.view(),
+                           name_of_instruction_set(set) + " " + describe(type, out, in, tokens));
         }
   }
 }
@@ -62,7 +66,8 @@ TEST(Gemm, RandomNumbersComeCloseToTheReference) {
         const OwnedTensor expected = poisoned({6, 13});
         run(device, Gemm{.x = x.view(), .w = w.w, .y = y.view()});
         reference::run(Gemm{.x = x.view(), .w = w.w, .y = expected.view()});
-        expect_close(y.view(), expected.view(), kSumTolerance * static_cast<double>(in), describe(type, 13, in, 6));
+        expect_close(y.view(), expected.view(), kSumTolerance * static_cast<double>(in),
+                     describe(type, 13, in, 6));
       }
   }
 }
@@ -109,8 +114,9 @@ void expect_same_bits_for_any_cut(NumberType type, std::int64_t out, std::int64_
         const std::int64_t count = std::min<std::int64_t>(batch, 33 - first);
         run(device, Gemm{.x = x.view().rows(first, count), .w = w.w, .y = y.view().rows(first, count)});
       }
-      expect_same_bits(y.view(), all_at_once.view(),
-                       describe(type, out, in, batch) + " at a time, " + std::to_string(threads) + " threads");
+      expect_same_bits(
+          y.view(), all_at_once.view(),
+          describe(type, out, in, batch) + " at a time, " + std::to_string(threads) + " threads");
     }
 }
 
@@ -124,7 +130,8 @@ TEST(Gemm, SameBitsForAnyNumberOfTokensAndThreads) {
 
 // Wide enough that 33 tokens take more than one panel of decoded rows, and several threads share one token.
 TEST(Gemm, SameBitsForMatricesOfSeveralPanels) {
-  for (const NumberType type : {NumberType::bf16, NumberType::int4}) expect_same_bits_for_any_cut(type, 70, 2048);
+  for (const NumberType type : {NumberType::bf16, NumberType::int4})
+    expect_same_bits_for_any_cut(type, 70, 2048);
 }
 
 TEST(Gemm, NoTokensAndNoRowsAreNoWork) {

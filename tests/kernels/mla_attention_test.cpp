@@ -47,8 +47,8 @@ TEST(MlaAttention, ComesCloseToTheReferenceForEveryCacheTypeAndShape) {
           op.y = expected.view();
           reference::run(op);
           expect_close(y.view(), expected.view(), 2e-6,
-                       name_of_instruction_set(set) + " " + std::string(name_of(type)) + " " + std::to_string(heads) +
-                           " heads, rank " + std::to_string(rank));
+                       name_of_instruction_set(set) + " " + std::string(name_of(type)) + " " +
+                           std::to_string(heads) + " heads, rank " + std::to_string(rank));
         }
   }
 }
@@ -88,8 +88,10 @@ TEST(PerHeadGemm, MultipliesEachHeadByItsOwnMatrix) {
         Device device = cpu(2);
         const std::int64_t heads = 5;
         const std::int64_t out = 11;
-        const OwnedTensor wide_x = filled({tokens, heads, in + 3}, [](std::int64_t i) { return static_cast<float>(i % 13 - 6); });
-        const OwnedTensor w = filled({heads, out, in}, [](std::int64_t i) { return static_cast<float>(i % 7 - 3); });
+        const OwnedTensor wide_x =
+            filled({tokens, heads, in + 3}, [](std::int64_t i) { return static_cast<float>(i % 13 - 6); });
+        const OwnedTensor w =
+            filled({heads, out, in}, [](std::int64_t i) { return static_cast<float>(i % 7 - 3); });
         const OwnedTensor y = poisoned({tokens, heads, out + 2});
         const OwnedTensor expected = poisoned({tokens, heads, out + 2});
         PerHeadGemm op{.x = wide_x.view().columns(2, in), .w = w.view(), .y = y.view().columns(1, out)};

@@ -52,7 +52,8 @@ TEST(NumberConvert, Bf16RoundsToNearestEven) {
   EXPECT_EQ(bf16_from_f32(1.0F + 0x1p-8F), 0x3F80);
   EXPECT_EQ(bf16_from_f32(1.0F + 3 * 0x1p-8F), 0x3F82);
   EXPECT_EQ(bf16_from_f32(std::numeric_limits<float>::max()), 0x7F80);
-  EXPECT_TRUE(std::isnan(f32_from_bf16(bf16_from_f32(std::bit_cast<float>(0x7F800001U)))));  // not rounded to infinity
+  EXPECT_TRUE(std::isnan(
+      f32_from_bf16(bf16_from_f32(std::bit_cast<float>(0x7F800001U)))));  // not rounded to infinity
 }
 
 }  // namespace

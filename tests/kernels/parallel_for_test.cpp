@@ -102,8 +102,9 @@ TEST(ParallelFor, TheBodysExceptionReachesTheCallerAndThePoolGoesOn) {
 TEST(ParallelFor, AllPiecesThrowingIsOneException) {
   ParallelPool pool(3);
   for (int round = 0; round < 50; ++round)
-    EXPECT_THROW(pool.parallel_for(100, 1, [](std::int64_t, std::int64_t) { throw std::invalid_argument("each"); }),
-                 std::invalid_argument);
+    EXPECT_THROW(
+        pool.parallel_for(100, 1, [](std::int64_t, std::int64_t) { throw std::invalid_argument("each"); }),
+        std::invalid_argument);
 }
 
 TEST(ParallelFor, NestedCallsRunInlineAsOnePiece) {
@@ -123,7 +124,8 @@ TEST(ParallelFor, NestedCallsRunInlineAsOnePiece) {
 
 TEST(ParallelFor, AfterANestedCallTheCallerIsParallelAgain) {
   ParallelPool pool(2);
-  pool.parallel_for(8, 1, [&](std::int64_t, std::int64_t) { pool.parallel_for(4, 1, [](std::int64_t, std::int64_t) {}); });
+  pool.parallel_for(
+      8, 1, [&](std::int64_t, std::int64_t) { pool.parallel_for(4, 1, [](std::int64_t, std::int64_t) {}); });
   EXPECT_GT(pieces_of(pool, 100, 1).size(), 1U);
 }
 

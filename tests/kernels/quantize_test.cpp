@@ -25,12 +25,14 @@ OwnedTensor dequantized(const OwnedMatrix& matrix, int threads = 1) {
 }
 
 TEST(MatrixLayout, SizesOfEveryType) {
-  const auto bytes = [](NumberType type, std::int64_t out, std::int64_t in) { return MatrixLayout::of(type, out, in).bytes; };
+  const auto bytes = [](NumberType type, std::int64_t out, std::int64_t in) {
+    return MatrixLayout::of(type, out, in).bytes;
+  };
   EXPECT_EQ(bytes(NumberType::f32, 4, 32), 512);
   EXPECT_EQ(bytes(NumberType::bf16, 4, 32), 256);
-  EXPECT_EQ(bytes(NumberType::bf16, 3, 5), 64);        // rows padded to 16, the matrix to 64
-  EXPECT_EQ(bytes(NumberType::int8, 4, 60), 320);      // 4 x 64 values, 4 x 4 scales
-  EXPECT_EQ(bytes(NumberType::int4, 8, 256), 1088);    // 8 x 128 values, 8 x 2 scales of 2 bytes
+  EXPECT_EQ(bytes(NumberType::bf16, 3, 5), 64);          // rows padded to 16, the matrix to 64
+  EXPECT_EQ(bytes(NumberType::int8, 4, 60), 320);        // 4 x 64 values, 4 x 4 scales
+  EXPECT_EQ(bytes(NumberType::int4, 8, 256), 1088);      // 8 x 128 values, 8 x 2 scales of 2 bytes
   EXPECT_EQ(bytes(NumberType::int4_g32, 8, 256), 1152);  // 8 x 8 scales
   EXPECT_EQ(MatrixLayout::of(NumberType::int4, 1, 129).scales_per_row, 2);
   const ExpertLayout expert = ExpertLayout::of(NumberType::int8, 60, 20);
@@ -58,7 +60,7 @@ TEST(Quantize, Int4BytesAreWhereTheHeaderSays) {
   });
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(matrix.w.row_values(0));
   for (int i = 0; i < 16; ++i) EXPECT_EQ(bytes[i], (i % 8 + 8) | ((i + 16) % 8 + 8) << 4) << i;
-  EXPECT_EQ(bytes[16], 8 | 8 << 4);       // element 32 is 0
+  EXPECT_EQ(bytes[16], 8 | 8 << 4);         // element 32 is 0
   EXPECT_EQ(bytes[17], (-7 + 8) | 8 << 4);  // element 33; its upper half is padding
   EXPECT_EQ(bytes[31], 8 | 8 << 4);
   std::uint16_t scale = 0;
@@ -71,11 +73,13 @@ TEST(Quantize, StoredNumbersComeBackExactly) {
     const float step = type == NumberType::int8 ? 1.0F / 64 : 0.5F;
     const int limit = type == NumberType::int8 ? 127 : 7;
     const auto rule = [&](std::int64_t row, std::int64_t column) {
-      return step * static_cast<float>(column % 32 == 0 ? limit : (row * 7 + column) % (2 * limit + 1) - limit);
+      return step *
+             static_cast<float>(column % 32 == 0 ? limit : (row * 7 + column) % (2 * limit + 1) - limit);
     };
     for (const std::int64_t in : {1, 31, 32, 130, 257}) {
       const OwnedMatrix matrix = weights(type, 3, in, rule);
-      expect_same_bits(dequantized(matrix).view(), filled({3, in}, [&](std::int64_t i) { return rule(i / in, i % in); }).view(),
+      expect_same_bits(dequantized(matrix).view(),
+                       filled({3, in}, [&](std::int64_t i) { return rule(i / in, i % in); }).view(),
                        std::string(name_of(type)) + " " + std::to_string(in));
     }
   }
@@ -118,13 +122,16 @@ TEST(Quantize, ZerosStayZeros) {
 TEST(Quantize, ReadsNarrowAndStridedRows) {
   Device device = cpu();
   for (const NumberType from : {NumberType::f32, NumberType::f16, NumberType::bf16}) {
-    const OwnedTensor whole = stored_as(from, filled({3, 10}, [](std::int64_t i) { return static_cast<float>(i); }).view());
+    const OwnedTensor whole =
+        stored_as(from, filled({3, 10}, [](std::int64_t i) { return static_cast<float>(i); }).view());
     const MatrixLayout layout = MatrixLayout::of(NumberType::f32, 3, 4);
     const Buffer packed(device, layout.bytes);
     const Tensor rows = whole.view().reshaped({3, 10}).columns(5, 4);
     run(device, Quantize{.x = rows, .y = packed.data(), .layout = layout});
     for (std::int64_t i = 0; i < 12; ++i)
-      EXPECT_EQ(reference::weight_at({packed.data(), layout}, i / 4, i % 4), static_cast<float>(i / 4 * 10 + 5 + i % 4)) << name_of(from);
+      EXPECT_EQ(reference::weight_at({packed.data(), layout}, i / 4, i % 4),
+                static_cast<float>(i / 4 * 10 + 5 + i % 4))
+          << name_of(from);
   }
 }
 
@@ -138,25 +145,30 @@ TEST(Quantize, SameBytesForAnyNumberOfThreads) {
     const Buffer second(two, layout.bytes);
     run(one, Quantize{.x = values.view(), .y = first.data(), .layout = layout});
     run(two, Quantize{.x = values.view(), .y = second.data(), .layout = layout});
-    EXPECT_EQ(std::memcmp(first.data(), second.data(), static_cast<std::size_t>(layout.bytes)), 0) << name_of(type);
+    EXPECT_EQ(std::memcmp(first.data(), second.data(), static_cast<std::size_t>(layout.bytes)), 0)
+        << name_of(type);
   }
 }
 
 TEST(Quantize, NamesTheWeightThatCannotBeStored) {
   const auto refused = [](NumberType type, float value) -> std::string {
     try {
-      weights(type, 4, 40, [&](std::int64_t row, std::int64_t column) { return row == 2 && column == 33 ? value : 1.0F; });
+      weights(type, 4, 40,
+              [&](std::int64_t row, std::int64_t column) { return row == 2 && column == 33 ? value : 1.0F; });
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
     return "accepted";
   };
   for (const NumberType type : kWeightTypes)
-    for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()})
+    for (const float value :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()})
       EXPECT_EQ(refused(type, value), "row 2, column 33: weight is not a finite number") << name_of(type);
   EXPECT_EQ(refused(NumberType::f16, 1e6F), "row 2, column 33: weight is too large for f16");
-  EXPECT_EQ(refused(NumberType::bf16, std::numeric_limits<float>::max()), "row 2, column 33: weight is too large for bf16");
-  EXPECT_EQ(refused(NumberType::int4_g32, 1e6F), "row 2, column 32: weights are too large for an int4 group with an f16 scale");
+  EXPECT_EQ(refused(NumberType::bf16, std::numeric_limits<float>::max()),
+            "row 2, column 33: weight is too large for bf16");
+  EXPECT_EQ(refused(NumberType::int4_g32, 1e6F),
+            "row 2, column 32: weights are too large for an int4 group with an f16 scale");
   EXPECT_EQ(refused(NumberType::int8, 1e30F), "accepted");
 }
 
@@ -176,8 +188,9 @@ TEST(Embed, GathersRowsOfEveryType) {
     const OwnedTensor tokens = ids({9, 0, 3, 3});
     const OwnedTensor y = poisoned({4, 37});
     run(device, Embed{.table = table.w, .ids = tokens.view(), .y = y.view()});
-    const OwnedTensor expected =
-        filled({4, 37}, [&](std::int64_t i) { return reference::weight_at(table.w, tokens.view().i32()[i / 37], i % 37); });
+    const OwnedTensor expected = filled({4, 37}, [&](std::int64_t i) {
+      return reference::weight_at(table.w, tokens.view().i32()[i / 37], i % 37);
+    });
     expect_same_bits(y.view(), expected.view(), std::string(name_of(type)));
   }
 }

@@ -34,7 +34,8 @@ TEST(RopeFrequencies, Plain) {
 }
 
 TEST(RopeFrequencies, YarnAsDeepSeekV3ShipsIt) {
-  const YarnParameters yarn{.factor = 40, .original_context = 4096, .mscale = 1.0, .mscale_all_dim = 1.0, .attention_factor = {}};
+  const YarnParameters yarn{
+      .factor = 40, .original_context = 4096, .mscale = 1.0, .mscale_all_dim = 1.0, .attention_factor = {}};
   expect_frequencies(rope_frequencies(1e4, 64, yarn), 32, 1.0,
                      {{0, 1.0F},
                       {8, 0x1.99999ap-4F},
@@ -86,7 +87,8 @@ void expect_rotated(bool interleaved) {
   const OwnedTensor wide = random_floats({2, 3, 11}, 1);
   const std::vector<float> before = values_of(wide.view());
   const OwnedTensor positions = ids({0, 5});
-  const OwnedTensor frequencies = filled({4}, [](std::int64_t i) { return 1.0F / static_cast<float>(1 << i); });
+  const OwnedTensor frequencies =
+      filled({4}, [](std::int64_t i) { return 1.0F / static_cast<float>(1 << i); });
   run(device, Rope{.x = wide.view().columns(2, 8),
                    .positions = positions.view(),
                    .frequencies = frequencies.view(),
@@ -99,10 +101,11 @@ void expect_rotated(bool interleaved) {
     const std::int64_t pair = interleaved ? column / 2 : column % 4;
     const bool is_first = interleaved ? column % 2 == 0 : column < 4;
     const std::int64_t step = interleaved ? 1 : 4;
-    const double partner = static_cast<double>(before[static_cast<std::size_t>(is_first ? at + step : at - step)]);
+    const double partner =
+        static_cast<double>(before[static_cast<std::size_t>(is_first ? at + step : at - step)]);
     const double angle = (at / 33 == 1 ? 5.0 : 0.0) / static_cast<double>(1 << pair);
-    return static_cast<float>(
-        1.25 * (static_cast<double>(unchanged) * std::cos(angle) + (is_first ? -partner : partner) * std::sin(angle)));
+    return static_cast<float>(1.25 * (static_cast<double>(unchanged) * std::cos(angle) +
+                                      (is_first ? -partner : partner) * std::sin(angle)));
   });
   expect_close(wide.view(), expected.view(), 1e-6, interleaved ? "interleaved" : "halves");
 }

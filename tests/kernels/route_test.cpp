@@ -21,11 +21,14 @@ struct Routed {
 };
 
 // One token; `op` says the rule.
-Routed route(const std::vector<float>& logits, std::int64_t k, Route op, const std::vector<float>& bias = {}) {
+Routed route(const std::vector<float>& logits, std::int64_t k, Route op,
+             const std::vector<float>& bias = {}) {
   Device device = cpu();
   const auto experts = static_cast<std::int64_t>(logits.size());
-  const OwnedTensor scores = filled({1, experts}, [&](std::int64_t i) { return logits[static_cast<std::size_t>(i)]; });
-  const OwnedTensor biases = filled({experts}, [&](std::int64_t i) { return bias.empty() ? 0.0F : bias[static_cast<std::size_t>(i)]; });
+  const OwnedTensor scores =
+      filled({1, experts}, [&](std::int64_t i) { return logits[static_cast<std::size_t>(i)]; });
+  const OwnedTensor biases = filled(
+      {experts}, [&](std::int64_t i) { return bias.empty() ? 0.0F : bias[static_cast<std::size_t>(i)]; });
   const OwnedTensor chosen = ids({1, k}, std::vector<std::int32_t>(static_cast<std::size_t>(k), -1));
   const OwnedTensor shares = poisoned({1, k});
   op.logits = scores.view();
@@ -73,7 +76,8 @@ TEST(Route, HugeLogitsDoNotOverflow) {
   const Routed routed = route({1e30F, -1e30F, 1e30F, 500.0F}, 2, softmax_rule());
   EXPECT_EQ(routed.ids, (std::vector<std::int32_t>{0, 2}));
   EXPECT_EQ(routed.weights, (std::vector<float>{0.5F, 0.5F}));
-  for (const float weight : route({-200.0F, 300.0F}, 2, sigmoid_rule(1, 1)).weights) EXPECT_TRUE(std::isfinite(weight));
+  for (const float weight : route({-200.0F, 300.0F}, 2, sigmoid_rule(1, 1)).weights)
+    EXPECT_TRUE(std::isfinite(weight));
 }
 
 TEST(Route, BiasChoosesButDoesNotWeigh) {
@@ -88,9 +92,9 @@ TEST(Route, BiasChoosesButDoesNotWeigh) {
 
 TEST(Route, GroupsAreScoredByTheirBestTwo) {
   // Group 0 has the single best expert, group 1 the best pair, group 2 a good pair, group 3 nothing.
-  const std::vector<float> logits{logit_of(0.95F), logit_of(0.01F), logit_of(0.02F),   //
-                                  logit_of(0.7F),  logit_of(0.6F),  logit_of(0.05F),   //
-                                  logit_of(0.5F),  logit_of(0.55F), logit_of(0.54F),   //
+  const std::vector<float> logits{logit_of(0.95F), logit_of(0.01F), logit_of(0.02F),  //
+                                  logit_of(0.7F),  logit_of(0.6F),  logit_of(0.05F),  //
+                                  logit_of(0.5F),  logit_of(0.55F), logit_of(0.54F),  //
                                   logit_of(0.1F),  logit_of(0.1F),  logit_of(0.1F)};
   EXPECT_EQ(route(logits, 3, sigmoid_rule(4, 1)).ids, (std::vector<std::int32_t>{3, 4, 5}));
   EXPECT_EQ(route(logits, 4, sigmoid_rule(4, 2)).ids, (std::vector<std::int32_t>{3, 4, 7, 8}));
@@ -116,7 +120,8 @@ TEST(Route, UnnormalisedSigmoid) {
 TEST(Route, NanLogitsStillGiveDistinctExperts) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Route& op : {softmax_rule(), sigmoid_rule(2, 2), sigmoid_rule(2, 1)})
-    for (const std::vector<float>& logits : {std::vector<float>{nan, nan, nan, nan}, {1, nan, 2, nan}, {nan, 3, 2, 1}}) {
+    for (const std::vector<float>& logits :
+         {std::vector<float>{nan, nan, nan, nan}, {1, nan, 2, nan}, {nan, 3, 2, 1}}) {
       const Routed routed = route(logits, 2, op);
       const std::set<std::int32_t> distinct(routed.ids.begin(), routed.ids.end());
       EXPECT_EQ(distinct.size(), 2U);

@@ -25,21 +25,30 @@ TEST(RmsNorm, ComesCloseToTheReference) {
       const OwnedTensor weight = random_floats({width}, 2);
       const OwnedTensor y = poisoned({3, width + 2});
       const OwnedTensor expected = poisoned({3, width + 2});
-      RmsNorm op{.x = wide_x.view().columns(4, width), .weight = weight.view(), .y = y.view().columns(1, width), .eps = 1e-5F};
+      RmsNorm op{.x = wide_x.view().columns(4, width),
+                 .weight = weight.view(),
+                 .y = y.view().columns(1, width),
+                 .eps = 1e-5F};
       run(device, op);
       op.y = expected.view().columns(1, width);
       reference::run(op);
-      expect_close(y.view(), expected.view(), 1e-6, name_of_instruction_set(set) + " width " + std::to_string(width));
+      expect_close(y.view(), expected.view(), 1e-6,
+                   name_of_instruction_set(set) + " width " + std::to_string(width));
     }
   }
 }
 
 TEST(RmsNorm, KnownRowInPlace) {
   Device device = cpu();
-  const OwnedTensor x = filled({1, 4}, [](std::int64_t i) { return i < 2 ? 6.0F : -8.0F; });  // mean square 50
+  const OwnedTensor x =
+      filled({1, 4}, [](std::int64_t i) { return i < 2 ? 6.0F : -8.0F; });  // mean square 50
   const OwnedTensor weight = filled({4}, [](std::int64_t i) { return static_cast<float>(i); });
-  run(device, RmsNorm{.x = x.view(), .weight = weight.view(), .y = x.view(), .eps = 14.0F});  // sqrt(50 + 14) = 8
-  expect_same_bits(x.view(), filled({1, 4}, [](std::int64_t i) { return (i < 2 ? 0.75F : -1.0F) * static_cast<float>(i); }).view(), "in place");
+  run(device,
+      RmsNorm{.x = x.view(), .weight = weight.view(), .y = x.view(), .eps = 14.0F});  // sqrt(50 + 14) = 8
+  expect_same_bits(
+      x.view(),
+      filled({1, 4}, [](std::int64_t i) { return (i < 2 ? 0.75F : -1.0F) * static_cast<float>(i); }).view(),
+      "in place");
 }
 
 TEST(SwiGlu, ComesCloseToTheReferenceFromTinyToHuge) {
@@ -57,7 +66,8 @@ TEST(SwiGlu, ComesCloseToTheReferenceFromTinyToHuge) {
       run(device, op);
       op.y = expected.view();
       reference::run(op);
-      expect_close(y.view(), expected.view(), 1e-6, name_of_instruction_set(set) + " width " + std::to_string(width));
+      expect_close(y.view(), expected.view(), 1e-6,
+                   name_of_instruction_set(set) + " width " + std::to_string(width));
     }
   }
 }
@@ -67,13 +77,17 @@ TEST(SwiGlu, EndsOfTheRange) {
     const WithInstructionSet only(set);
     Device device = cpu();
     const float largest = std::numeric_limits<float>::max();
-    const std::vector<float> gates{0.0F, -200.0F, 200.0F, -largest, largest, std::numeric_limits<float>::quiet_NaN()};
-    const std::vector<float> expected{0.0F, 0.0F, 200.0F, 0.0F, largest, std::numeric_limits<float>::quiet_NaN()};
+    const std::vector<float> gates{0.0F,     -200.0F, 200.0F,
+                                   -largest, largest, std::numeric_limits<float>::quiet_NaN()};
+    const std::vector<float> expected{0.0F, 0.0F,    200.0F,
+                                      0.0F, largest, std::numeric_limits<float>::quiet_NaN()};
     for (const std::int64_t width : {6, 40}) {
-      const OwnedTensor gate = filled({1, width}, [&](std::int64_t i) { return gates[static_cast<std::size_t>(i % 6)]; });
+      const OwnedTensor gate =
+          filled({1, width}, [&](std::int64_t i) { return gates[static_cast<std::size_t>(i % 6)]; });
       const OwnedTensor up = filled({1, width}, [](std::int64_t) { return 1.0F; });
       run(device, SwiGlu{.gate = gate.view(), .up = up.view(), .y = gate.view()});  // in place
-      const OwnedTensor wanted = filled({1, width}, [&](std::int64_t i) { return expected[static_cast<std::size_t>(i % 6)]; });
+      const OwnedTensor wanted =
+          filled({1, width}, [&](std::int64_t i) { return expected[static_cast<std::size_t>(i % 6)]; });
       expect_close(gate.view(), wanted.view(), 1e-30, name_of_instruction_set(set));
     }
   }

@@ -27,12 +27,16 @@ TEST(Philox, KnownAnswers) {
             (Four{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-std::vector<std::int32_t> sampled(const OwnedTensor& logits, const std::vector<std::int32_t>& keys, float temperature,
-                                  std::uint64_t seed, int threads = 1) {
+std::vector<std::int32_t> sampled(const OwnedTensor& logits, const std::vector<std::int32_t>& keys,
+                                  float temperature, std::uint64_t seed, int threads = 1) {
   Device device = cpu(threads);
   const OwnedTensor key = ids(keys);
   const OwnedTensor chosen = ids(std::vector<std::int32_t>(keys.size(), -1));
-  run(device, Sample{.logits = logits.view(), .keys = key.view(), .ids = chosen.view(), .temperature = temperature, .seed = seed});
+  run(device, Sample{.logits = logits.view(),
+                     .keys = key.view(),
+                     .ids = chosen.view(),
+                     .temperature = temperature,
+                     .seed = seed});
   return {chosen.view().i32(), chosen.view().i32() + keys.size()};
 }
 
@@ -49,7 +53,8 @@ TEST(Sample, GreedyTakesTheLargestAndTheLowerOfEquals) {
   });
   const OwnedTensor chosen = ids({-1, -1, -1});
   run(device, Sample{.logits = logits.view(), .ids = chosen.view()});  // keys are not needed
-  EXPECT_EQ((std::vector<std::int32_t>{chosen.view().i32(), chosen.view().i32() + 3}), (std::vector<std::int32_t>{1, 2, 0}));
+  EXPECT_EQ((std::vector<std::int32_t>{chosen.view().i32(), chosen.view().i32() + 3}),
+            (std::vector<std::int32_t>{1, 2, 0}));
 }
 
 TEST(Sample, DrawsFollowTheSoftmax) {
@@ -60,7 +65,8 @@ TEST(Sample, DrawsFollowTheSoftmax) {
       return 3.0F + static_cast<float>(std::log(shares[static_cast<std::size_t>(i % 5)]));
     });
     std::vector<double> counts(5);
-    for (const std::int32_t id : sampled(logits, first_keys(draws), temperature, 7)) ++counts[static_cast<std::size_t>(id)];
+    for (const std::int32_t id : sampled(logits, first_keys(draws), temperature, 7))
+      ++counts[static_cast<std::size_t>(id)];
     double total = 0.0;
     for (const double share : shares) total += std::pow(share, 1.0 / static_cast<double>(temperature));
     double chi_square = 0.0;
@@ -73,7 +79,8 @@ TEST(Sample, DrawsFollowTheSoftmax) {
 }
 
 TEST(Sample, DependsOnSeedAndKeyOnly) {
-  const OwnedTensor logits = filled({64, 1000}, [](std::int64_t i) { return std::sin(static_cast<float>(i % 1000)); });
+  const OwnedTensor logits =
+      filled({64, 1000}, [](std::int64_t i) { return std::sin(static_cast<float>(i % 1000)); });
   const std::vector<std::int32_t> keys = first_keys(64);
   const std::vector<std::int32_t> once = sampled(logits, keys, 1.0F, 1);
   EXPECT_EQ(sampled(logits, keys, 1.0F, 1, 2), once);
@@ -86,13 +93,15 @@ TEST(Sample, DependsOnSeedAndKeyOnly) {
 
 TEST(Sample, AlmostColdIsGreedyAndBannedTokensNeverCome) {
   const float banned = -std::numeric_limits<float>::infinity();
-  const OwnedTensor logits = filled({200, 3}, [&](std::int64_t i) { return i % 3 == 0 ? banned : static_cast<float>(i % 3); });
+  const OwnedTensor logits =
+      filled({200, 3}, [&](std::int64_t i) { return i % 3 == 0 ? banned : static_cast<float>(i % 3); });
   for (const std::int32_t id : sampled(logits, first_keys(200), 0.01F, 3)) EXPECT_EQ(id, 2);
   for (const std::int32_t id : sampled(logits, first_keys(200), 5.0F, 3)) EXPECT_NE(id, 0);
 }
 
 TEST(Sample, OneTokenVocabulary) {
-  EXPECT_EQ(sampled(filled({1, 1}, [](std::int64_t) { return -4.0F; }), {9}, 1.0F, 1), (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(sampled(filled({1, 1}, [](std::int64_t) { return -4.0F; }), {9}, 1.0F, 1),
+            (std::vector<std::int32_t>{0}));
 }
 
 }  // namespace

@@ -48,14 +48,16 @@ bool near_enough(float actual, float expected, double tolerance) {
 Device cpu(int threads) { return Cpu(threads); }
 
 void poison(const Tensor& tensor) {
-  for_each_offset(tensor, [&](std::int64_t at) { tensor.f32()[at] = std::numeric_limits<float>::quiet_NaN(); });
+  for_each_offset(tensor,
+                  [&](std::int64_t at) { tensor.f32()[at] = std::numeric_limits<float>::quiet_NaN(); });
 }
 
 OwnedTensor poisoned(std::initializer_list<std::int64_t> shape) {
   return filled(shape, [](std::int64_t) { return std::numeric_limits<float>::quiet_NaN(); });
 }
 
-OwnedTensor filled(std::initializer_list<std::int64_t> shape, const std::function<float(std::int64_t)>& rule) {
+OwnedTensor filled(std::initializer_list<std::int64_t> shape,
+                   const std::function<float(std::int64_t)>& rule) {
   Device device = cpu();
   OwnedTensor tensor(device, NumberType::f32, shape);
   for (std::int64_t i = 0; i < tensor.view().elements(); ++i) tensor.view().f32()[i] = rule(i);
@@ -127,7 +129,8 @@ void expect_same_bits(const Tensor& actual, const Tensor& expected, const std::s
   ASSERT_EQ(ours.size(), theirs.size()) << what;
   for (std::size_t i = 0; i < ours.size(); ++i)
     ASSERT_EQ(std::bit_cast<std::uint32_t>(ours[i]), std::bit_cast<std::uint32_t>(theirs[i]))
-        << what << ": element " << i << " of " << ours.size() << " is " << ours[i] << ", expected " << theirs[i];
+        << what << ": element " << i << " of " << ours.size() << " is " << ours[i] << ", expected "
+        << theirs[i];
 }
 
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what) {
@@ -136,18 +139,22 @@ void expect_close(const Tensor& actual, const Tensor& expected, double tolerance
   ASSERT_EQ(ours.size(), theirs.size()) << what;
   for (std::size_t i = 0; i < ours.size(); ++i)
     ASSERT_TRUE(near_enough(ours[i], theirs[i], tolerance))
-        << what << ": element " << i << " of " << ours.size() << " is " << ours[i] << ", expected " << theirs[i];
+        << what << ": element " << i << " of " << ours.size() << " is " << ours[i] << ", expected "
+        << theirs[i];
 }
 
 std::vector<std::int64_t> instruction_sets() {
   std::vector<std::int64_t> sets;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) sets.push_back(left & -left);
+  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
+    sets.push_back(left & -left);
   return sets;
 }
 
 std::string name_of_instruction_set(std::int64_t instruction_set) { return hwy::TargetName(instruction_set); }
 
-WithInstructionSet::WithInstructionSet(std::int64_t instruction_set) { hwy::SetSupportedTargetsForTest(instruction_set); }
+WithInstructionSet::WithInstructionSet(std::int64_t instruction_set) {
+  hwy::SetSupportedTargetsForTest(instruction_set);
+}
 WithInstructionSet::~WithInstructionSet() { hwy::SetSupportedTargetsForTest(0); }
 
 }  // namespace moetune::testing

@@ -1,4 +1,5 @@
-// Tensors and weight matrices for tests: made from a rule, poisoned, compared. Start at filled() and weights().
+// Tensors and weight matrices for tests: made from a rule, poisoned, compared. Start at filled() and
+// weights().
 #pragma once
 
 #include <cstdint>
@@ -56,7 +57,8 @@ void expect_same_bits(const Tensor& actual, const Tensor& expected, const std::s
 // |actual - expected| <= tolerance * max(1, |expected|), NaN only where NaN is expected.
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what);
 
-// The instruction sets that this machine can run, the plain one included; each runs the SIMD code compiled for it.
+// The instruction sets that this machine can run, the plain one included; each runs the SIMD code compiled
+// for it.
 std::vector<std::int64_t> instruction_sets();
 std::string name_of_instruction_set(std::int64_t instruction_set);
 
