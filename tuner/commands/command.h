@@ -3,9 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 
 #include "engine/facts/error.h"
 
@@ -17,7 +18,8 @@ struct Command {
   std::vector<CLI::Option*> testing_options = {};  // shown by --help-all only
 };
 
-Command add_tune_command(CLI::App& program);
+// command_line: as typed, for "how to reproduce" in reports.
+Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line);
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
 Command add_report_command(CLI::App& program);

@@ -60,7 +60,9 @@ ExitCode parse_and_run(int argc, char** argv) {
   // Unknown words are collected, not refused by CLI11: refuse_unknown_words() can say which one was meant.
   program.allow_extras();
 
-  std::vector<Command> commands = {add_tune_command(program),   add_measure_command(program), add_logits_command(program),
+  std::vector<std::string> as_typed(argv, argv + argc);
+  if (!as_typed.empty()) as_typed.front() = "moetune";
+  std::vector<Command> commands = {add_tune_command(program, as_typed), add_measure_command(program), add_logits_command(program),
                                    add_report_command(program), add_list_command(program),    add_validate_command(program),
                                    add_worker_command(program)};
   for (Command& command : commands) add_help_all(command);
@@ -70,7 +72,7 @@ ExitCode parse_and_run(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = program.get_subcommands();
-    print_line(stdout, (chosen.empty() ? &program : chosen.front())->help());
+    print_line(stdout, chosen.empty() ? program.help() : chosen.front()->help("moetune"));
     return ExitCode::done;
   } catch (const CLI::CallForVersion&) {
     print_line(stdout, version_text());

@@ -11,7 +11,7 @@
 #include "engine/facts/error.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/quantities.h"
-#include "tuner/commands/workload_file.h"
+#include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 
 namespace moetune {

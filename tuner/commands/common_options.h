@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 
 #include "engine/facts/model_spec.h"
 #include "engine/facts/workload.h"

@@ -20,6 +20,7 @@
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/npy.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/commands/study.h"
 
 namespace moetune {
 namespace {
@@ -83,7 +84,7 @@ ExitCode run_logits(const LogitsOptions& options) {
   EngineOptions engine_options;
   engine_options.cpu_threads = options.common.threads;
   for (const std::string& setting : options.settings) {
-    const auto [knob, value] = parse_assignment("--set", setting);
+    const auto [knob, value] = parse_assignment("--set", setting, setting_words);
     set_knob(engine_options, knob, value);
   }
   const int step_tokens = options.feed == "step" ? 1 : std::min(longest_step, static_cast<int>(ids.size()));

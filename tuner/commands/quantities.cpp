@@ -19,6 +19,7 @@ struct Unit {
 };
 
 constexpr std::array durations = {Unit{"s", 1.0}, Unit{"m", 60.0}, Unit{"h", 3600.0}};
+constexpr std::array response_times = {Unit{"ms", 1.0}, Unit{"s", 1000.0}};
 constexpr std::array sizes = {Unit{"", 1.0},       Unit{"B", 1.0},       Unit{"KB", 1e3},         Unit{"MB", 1e6},
                               Unit{"GB", 1e9},     Unit{"TB", 1e12},     Unit{"KiB", 1024.0},     Unit{"MiB", 1048576.0},
                               Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
@@ -43,6 +44,12 @@ double parse_duration_seconds(const std::string& flag, const std::string& text) 
   // A year: longer is a slip of the finger, and stays far from what a clock's arithmetic can hold.
   if (!seconds || *seconds > 366.0 * 86400.0) throw InputError(flag, quoted(text), "a time with its unit, such as 90s, 20m or 2h");
   return *seconds;
+}
+
+double parse_milliseconds(const std::string& flag, const std::string& text) {
+  const std::optional<double> milliseconds = number_with_unit(text, response_times);
+  if (!milliseconds) throw InputError(flag, quoted(text), "a time with its unit, such as 20ms or 1.5s");
+  return *milliseconds;
 }
 
 std::int64_t parse_bytes(const std::string& flag, const std::string& text) {
@@ -75,10 +82,9 @@ std::vector<std::string> split_list(const std::string& flag, const std::string& 
   }
 }
 
-std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text) {
+std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    throw InputError(flag, quoted(text), "knob=value, such as top_k=6; 'moetune list knobs' names them");
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) throw InputError(flag, quoted(text), accepted);
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

@@ -21,7 +21,10 @@ std::int64_t parse_whole_number(const std::string& flag, const std::string& text
 // "1,5,9" -> {"1", "5", "9"}; empty items are refused.
 std::vector<std::string> split_list(const std::string& flag, const std::string& text, char separator = ',');
 
-// "knob=value" -> {"knob", "value"}.
-std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text);
+// "20ms", "1.5s"; the unit has to be there. Milliseconds, above 0.
+double parse_milliseconds(const std::string& flag, const std::string& text);
+
+// "name=value" -> {"name", "value"}; accepted: in words, for the message.
+std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted);
 
 }  // namespace moetune

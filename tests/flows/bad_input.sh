@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Whatever a person gets wrong: one clear message that names it, exit code 2, nothing on stdout, no crash.
+source "$(dirname "$0")/support/flow.sh"
+
+# refused PATTERN ARGUMENT...: exit code 2, nothing on stdout, one paragraph on stderr with a line that matches.
+refused() {
+  local pattern=$1
+  shift
+  expect_exit 2 "$MOETUNE" "$@"
+  expect_in err.txt "$pattern"
+  [[ ! -s out.txt ]] || fail "wrote to stdout: $*"
+  [[ $(grep -c . err.txt) -eq 1 ]] || { cat err.txt >&2; fail "not one line: $*"; }
+  ! grep -qE 'terminate|what\(\)|Assertion|Sanitizer|/.*\.cpp:' err.txt || { cat err.txt >&2; fail "speaks of our code: $*"; }
+}
+
+# Words of the command line.
+refused "unknown command 'tyne'.*did you mean tune\?" tyne
+refused "moetune tune: unknown flag '--bugdet'.*did you mean --budget\?" tune --bugdet 20m
+refused "unknown flag '--temperature'" measure --temperature 3
+refused "nothing takes the word 'twenty'" tune twenty
+refused "--seed: its value is missing" tune --seed
+refused "--out" logits --tokens 1
+
+# Values of flags.
+refused "--budget: '20'.*90s, 20m or 2h" tune --budget 20
+refused "--budget: '-5m'" tune --budget=-5m
+refused "--max-trials: '0'" tune --max-trials 0
+refused "--seed: 'x'" tune --seed x
+refused "--threads: '0'" measure --threads 0
+refused "--device: 'tpu'.*auto, cpu, cuda" measure --device tpu
+refused "--device-memory: '12gigs'.*12GiB" measure --device-memory 12gigs
+refused "--gate: 'int5'.*lossless, int8, int4, none" tune --gate int5
+refused "--searcher.*'annealing'.*nsga2" tune --searcher annealing
+refused "'tpot'.*tpot_ms" tune --objective tpot
+refused "--slo" tune --slo tpot_p99
+refused "--slo.*'tpot_p99'.*20 parsecs|--slo.*20parsecs" tune --slo tpot_p99=20parsecs
+refused "no workload named 'chatter'.*chat" measure --workload chatter
+refused "no space named 'huge'.*default" tune --space huge
+refused "--usd-per-hour: 'cheap'" measure --usd-per-hour cheap
+
+# Knobs.
+refused "'topk'.*top_k" measure --set topk=4
+refused "--set: 'top_k'.*knob=value" measure --set top_k
+refused "top_k.*9.*1 \.\. 8" measure --set top_k=9
+refused "top_k.*'0'" measure --set top_k=0
+refused "expert_quant.*'int3'" measure --set expert_quant=int3
+refused "expert_cache.*'1.5'" measure --set expert_cache=1.5
+refused "expert_cache.*0.1.*at least 32" measure --set expert_cache=0.1
+refused "tensor_parallel: 4" measure --set tensor_parallel=4
+refused "router.*gpu" measure --set router=gpu
+
+# Models.
+refused "no-such-model" measure --model no-such-model
+mkdir empty && refused "config.json" measure --model empty
+mkdir broken && echo '{"architectures": ["LlamaForCausalLM"]}' > broken/config.json
+refused "broken/config.json.*LlamaForCausalLM" measure --model broken
+cp -r "$MOETUNE_SOURCE_DIR/engine/models/tiny-moe" cut && chmod -R u+w cut
+truncate -s 5000000 cut/model.safetensors
+refused "cut/model.safetensors" logits --model cut --tokens 1 --out logits.npy
+[[ ! -e logits.npy && ! -e logits.npy.partial ]] || fail "a refused run left a file"
+
+# Tokens.
+refused "--tokens.*'256'.*0 to 255" logits --tokens 1,256 --out logits.npy
+refused "--tokens.*'-1'" logits --tokens=-1 --out logits.npy
+refused "--tokens.*'x'" logits --tokens 1,x --out logits.npy
+refused "no tokens given" logits --out logits.npy
+refused "cannot read 'absent.txt'" logits --tokens-file absent.txt --out logits.npy
+refused "cannot write" logits --tokens 1 --out no/such/folder/logits.npy
+refused "--feed: 'batch'.*step, prefill" logits --tokens 1 --feed batch --out logits.npy
+
+# Spaces and workloads in files.
+echo '{"name": "s", "parameters": [{"name": "topk", "kind": "ordinal", "values": [1]}]}' > unknown_knob.json
+refused "unknown_knob.json.*topk" tune --space unknown_knob.json
+echo '{"name": "s", "parameters": [{"name": "top_k", "kind": "ordinal", "values": []}]}' > no_values.json
+refused "no_values.json.*values" tune --space no_values.json
+echo '{"name": "s", "parameters": [{"name": "top_k", "kind": "ordinal", "values": [1, 99]}]' > not_json.json
+refused "not_json.json" tune --space not_json.json
+echo '{"name": "w", "prompt_tokens": 0, "output_tokens": 4}' > workload.json
+refused "workload.json.*prompt_tokens.*0" measure --workload ./workload.json
+echo "too short" > short.txt
+refused "short.txt|too few" measure --calibration short.txt
+
+# Runs and profiles.
+refused "no/such/run" report no/such/run
+refused "no/such/file" validate no/such/file.json
+refused "'modules'.*did you mean models\?|'modules'" list modules
+mkdir taken && echo hello > taken/file.txt
+refused "taken" tune --run taken --max-trials 1
+[[ $(cat taken/file.txt) == hello ]] || fail "touched a folder that was not its own"
+refused "does not have this command yet" tax
+refused "does not have this command yet" export --anything at all

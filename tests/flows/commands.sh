@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# What stands in --help, and the small commands: list, validate, logits, --version.
+source "$(dirname "$0")/support/flow.sh"
+
+expect_exit 0 "$MOETUNE" --version
+expect_in out.txt '^moetune [0-9]+\.[0-9]+\.[0-9]+ \('
+expect_exit 0 "$MOETUNE" --help
+for command in tune measure logits report list validate tax trace replay export compare ci doctor confirm merge; do
+  expect_in out.txt "^  $command "
+done
+! grep -q worker out.txt || fail "the hidden command worker stands in --help"
+expect_exit 2 "$MOETUNE"
+expect_in err.txt 'no command given'
+
+for command in tune measure logits report list validate; do
+  expect_exit 0 "$MOETUNE" "$command" --help
+  expect_in out.txt '--json'
+  [[ $(wc -L < out.txt) -le 120 ]] || fail "help of $command is wider than 120 columns"
+  ! grep -q -- '--target' out.txt || fail "an option for tests stands in $command --help"
+done
+expect_exit 0 "$MOETUNE" tune --help-all
+expect_in out.txt '--target'
+
+for what in models spaces workloads profiles knobs metrics searchers; do
+  expect_exit 0 "$MOETUNE" list "$what"
+  [[ -s out.txt && ! -s err.txt ]] || fail "list $what says nothing, or complains"
+  [[ $(wc -L < out.txt) -le 80 ]] || fail "list $what is wider than 80 columns"
+  expect_exit 0 "$MOETUNE" list "$what" --json
+  python3 -c 'import json; json.load(open("out.txt"))' || fail "list $what --json is not one document"
+done
+expect_exit 0 "$MOETUNE" list models
+expect_in out.txt '^tiny-moe +DeepseekV3ForCausalLM'
+
+expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
+expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --feed prefill --out prefill.npy --json
+python3 - <<'PY' || fail "logits.npy is not what NumPy's format says"
+import ast, json, struct
+def load(path):
+    data = open(path, "rb").read()
+    assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
+    length = struct.unpack("<H", data[8:10])[0]
+    assert (10 + length) % 64 == 0
+    header = ast.literal_eval(data[10:10 + length].decode("latin1"))
+    assert header == {"descr": "<f4", "fortran_order": False, "shape": (5, 256)}, header
+    return struct.unpack("<1280f", data[10 + length:])
+step, prefill = load("step.npy"), load("prefill.npy")
+assert max(abs(a - b) for a, b in zip(step, prefill)) < 1e-4
+assert max(map(abs, step)) > 1
+document = json.load(open("out.txt"))
+assert document["shape"] == [5, 256]
+PY
+echo "72 101
+108,108 111" > tokens.txt
+expect_exit 0 "$MOETUNE" logits --tokens-file tokens.txt --out file.npy
+cmp step.npy file.npy || fail "a file of tokens gives other logits than the same tokens on the command line"
+expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --set expert_cache=0.25 --out cache.npy
+cmp step.npy cache.npy || fail "expert_cache changes logits"
+expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --set expert_quant=int4 --out int4.npy
+! cmp -s step.npy int4.npy || fail "int4 experts give the logits of the checkpoint"

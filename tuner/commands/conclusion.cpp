@@ -1,0 +1,132 @@
+#include "tuner/commands/conclusion.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/data_files.h"
+#include "tuner/accuracy_gate.h"
+#include "tuner/choose.h"
+#include "tuner/commands/quantities.h"
+#include "tuner/commands/table.h"
+#include "tuner/durable_file.h"
+#include "tuner/json_facts.h"
+#include "tuner/json_fields.h"
+#include "tuner/launch_profile.h"
+#include "tuner/pareto.h"
+#include "tuner/report/against_default.h"
+#include "tuner/report/front_table.h"
+
+namespace moetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+Recommendation recommendation_of(const RunReport& report) {
+  const AccuracyGate& gate = gate_named(report.request.gate);
+  ChoiceInput input{.trials = report.trials,
+                    .gate = gate,
+                    .objectives = report.objectives,
+                    .default_configuration = configuration_from_json(report.request.default_configuration,
+                                                                     report.run_path + "/request.json"),
+                    .accuracy_parameters = accuracy_parameters(),
+                    .slo = std::nullopt};
+  if (!report.request.slo.empty()) input.slo = parse_slo(report.request.slo);
+  return choose(input);
+}
+
+LaunchProfile profile_of(const RunReport& report, const Recommendation& recommendation) {
+  const std::string request = report.run_path + "/request.json";
+  const JsonFields conditions(report.request.conditions, request + ": conditions");
+  Workload workload;
+  workload.name = report.request.workload;
+  if (report.request.conditions.contains("workload"))
+    workload = workload_from_json(conditions.object("workload"), conditions.place("workload"));
+  const ProfileContext context{
+      .model = report.request.model,
+      .model_hash = report.request.model_hash,
+      .hardware = hardware_from_json(report.hardware, report.run_path + "/hardware.json"),
+      .workload = workload,
+      .gate = report.request.gate,
+      .space = report.request.space,
+      .space_hash = report.request.space_hash,
+      .searcher = report.request.searcher,
+      .seed = report.request.seed,
+      .default_configuration = configuration_from_json(report.request.default_configuration, request)};
+  return make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
+}
+
+}  // namespace
+
+Conclusion conclude(const std::string& run_path, const std::string& gate) {
+  Conclusion conclusion;
+  RunReport& report = conclusion.report;
+  report = read_run(run_path);
+  if (!gate.empty()) report.request.gate = gate_named(gate).name;
+  const Recommendation recommendation = recommendation_of(report);
+  report.verdict = {.recommended = recommendation.trial,
+                    .reason = recommendation.reason,
+                    .runner_up = recommendation.runner_up,
+                    .why_not_runner_up = recommendation.why_not_runner_up};
+  write_report_files(report);
+  const std::string profile_file = run_path + "/profile.json";
+  if (recommendation.trial) {
+    conclusion.profile = to_json_value(profile_of(report, recommendation));
+    write_file_atomically(profile_file, conclusion.profile->dump(2) + "\n");
+  } else {
+    fs::remove(profile_file);  // an earlier, laxer gate may have left one
+  }
+  if (recommendation.verdict == Recommendation::Verdict::nothing_measured)
+    conclusion.code = ExitCode::no_feasible_configuration;
+  return conclusion;
+}
+
+std::string Conclusion::text() const {
+  const auto paragraph = [](const std::string& words) { return wrapped(words, 80, 0) + "\n"; };
+  std::string text = paragraph(report.verdict.reason);
+  text += paragraph(against_default_words(report));
+  if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
+  text += fmt::format("\nReport: {}/report.md; front.csv, front.json and trials.jsonl beside it.\n", report.run_path);
+  if (!report.verdict.recommended) return text + "No profile: nothing is recommended.";
+  return text + fmt::format("Launch with {}\n({}/profile.json)",
+                            report.trial(*report.verdict.recommended).configuration.key(), report.run_path);
+}
+
+nlohmann::json Conclusion::document() const {
+  nlohmann::json document = to_front_json(report);
+  document["run"] = report.run_path;
+  document["profile"] = profile ? *profile : nlohmann::json();
+  return document;
+}
+
+std::string save_profile(const nlohmann::json& profile) {
+  const LaunchProfile parsed = launch_profile_from_json(profile, "profile");
+  std::string root = profiles_folder();
+  if (root.empty()) root = "profiles";
+  const auto plain = [](std::string name) {
+    for (char& letter : name)
+      if (!(std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '.' || letter == '_')) letter = '-';
+    return name;
+  };
+  const std::string box = parsed.hardware.gpu_count > 0 ? fmt::format("{}-x{}", plain(parsed.hardware.device), parsed.hardware.gpu_count)
+                                                        : std::string("cpu");
+  const fs::path file = fs::path(root) / box / plain(parsed.model) / (plain(parsed.workload.name) + ".json");
+  std::error_code failed;
+  fs::create_directories(file.parent_path(), failed);
+  if (failed) throw std::runtime_error(file.parent_path().string() + ": cannot be made: " + failed.message());
+  write_file_atomically(file.string(), profile.dump(2) + "\n");
+  return file.string();
+}
+
+Slo parse_slo(const std::string& text) {
+  const auto [metric, limit] = parse_assignment("--slo", text, "metric=time, such as tpot_p99=20ms");
+  const std::vector<std::string> metrics = {"tpot_p99", "ttft_p99", "tpot", "ttft", "task_tax"};
+  if (std::ranges::find(metrics, metric) == metrics.end())
+    throw InputError("--slo", "'" + metric + "'", fmt::format("{}", fmt::join(metrics, ", ")));
+  return {.metric = metric, .limit_ms = parse_milliseconds("--slo " + metric, limit)};
+}
+
+}  // namespace moetune

@@ -1,0 +1,35 @@
+// What a run comes to: front, verdict, profile and the files that hold them, all from the run directory. `tune` ends with
+// it and `report` makes it again. Start at conclude().
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "engine/facts/workload.h"
+#include "tuner/report/run_report.h"
+
+namespace moetune {
+
+struct Conclusion {
+  RunReport report;
+  std::optional<nlohmann::json> profile;  // empty: nothing is recommended
+  ExitCode code = ExitCode::done;         // no_feasible_configuration when no trial was ok
+
+  std::string text() const;  // the last lines of tune: verdict, files, and what to launch
+  nlohmann::json document() const;
+};
+
+// Writes front.json, front.csv, report.md and profile.json into the run. gate: empty: as the run asked for.
+// Throws InputError (not a run) or std::runtime_error (disk).
+Conclusion conclude(const std::string& run_path, const std::string& gate);
+
+// Copies a profile into the registry: profiles/<device>-x<count>/<model>/<workload>.json. Returns the file.
+std::string save_profile(const nlohmann::json& profile);
+
+// "tpot_p99=20ms". Throws InputError with the metrics there are.
+Slo parse_slo(const std::string& text);
+
+}  // namespace moetune

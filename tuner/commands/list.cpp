@@ -1,0 +1,196 @@
+// moetune list: what there is to choose from.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/data_files.h"
+#include "engine/engine.h"
+#include "engine/facts/knobs.h"
+#include "engine/facts/workload.h"
+#include "tuner/commands/command.h"
+#include "tuner/commands/common_options.h"
+#include "tuner/commands/nearest.h"
+#include "tuner/commands/study.h"
+#include "tuner/commands/table.h"
+#include "tuner/json_fields.h"
+#include "tuner/metric_facts.h"
+#include "tuner/searcher.h"
+#include "tuner/json_facts.h"
+
+namespace moetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows of one list, for people and for programs.
+struct Listing {
+  Table table = {};
+  nlohmann::json document = nlohmann::json::array();
+  std::string when_empty = {};
+};
+
+std::string_view name_of(SwitchCost cost) {
+  switch (cost) {
+    case SwitchCost::none: return "nothing";
+    case SwitchCost::graph: return "graph";
+    case SwitchCost::cache: return "cache";
+    case SwitchCost::weights: return "weights";
+    case SwitchCost::process: return "process";
+  }
+  return "?";
+}
+
+Listing list_models() {
+  Listing listing{.table = {.headings = {"model", "architecture", "layers", "experts", "top_k", "type"}},
+                  .when_empty = "no model comes with this build; --model DIR takes a checkpoint"};
+  for (const std::string& name : model_names()) {
+    const ModelSpec spec = spec_of(*open_checkpoint(model_directory(name)));
+    const std::string type(name_of(spec.checkpoint_type));
+    listing.table.rows.push_back({name, spec.architecture, std::to_string(spec.layers), std::to_string(spec.experts),
+                                  std::to_string(spec.experts_per_token), type});
+    listing.document.push_back({{"name", name},
+                                {"architecture", spec.architecture},
+                                {"layers", spec.layers},
+                                {"experts", spec.experts},
+                                {"top_k", spec.experts_per_token},
+                                {"type", type},
+                                {"model_hash", spec.content_hash},
+                                {"directory", model_directory(name)}});
+  }
+  return listing;
+}
+
+Listing list_spaces() {
+  Listing listing{.table = {.headings = {"space", "knobs", "what for"}}, .when_empty = "no space comes with this build"};
+  for (const std::string& name : space_names()) {
+    const std::string file = search_spaces_folder() + "/" + name + ".json";
+    const nlohmann::json space = read_json_file(file);
+    const JsonFields fields(space, file);
+    const std::string description = fields.text_or("description", "");
+    const std::size_t knob_count = fields.array("parameters").size();
+    listing.table.rows.push_back({name, std::to_string(knob_count), description});
+    listing.document.push_back({{"name", name}, {"file", file}, {"knobs", knob_count}, {"description", description}});
+  }
+  return listing;
+}
+
+Listing list_workloads() {
+  Listing listing{.table = {.headings = {"workload", "prompt", "output", "sequences", "rounds", "default SLO"},
+                            .alignment = {Align::left, Align::right, Align::right, Align::right, Align::right, Align::left}}};
+  for (const std::string& name : workload_names()) {
+    const Workload workload = workload_named(name);
+    listing.table.rows.push_back({name, std::to_string(workload.prompt_tokens), std::to_string(workload.output_tokens),
+                                  std::to_string(workload.sequences), std::to_string(workload.rounds),
+                                  fmt::format("{} {:g} ms", workload.slo.metric, workload.slo.limit_ms)});
+    listing.document.push_back(to_json_value(workload));
+  }
+  return listing;
+}
+
+Listing list_knobs() {
+  Listing listing{.table = {.headings = {"knob", "switch costs", "what it is, and what it takes"}}};
+  for (const Knob& knob : knobs()) {
+    listing.table.rows.push_back({std::string(knob.name) + (knob.in_default_space ? " *" : ""), std::string(name_of(knob.switch_cost)),
+                                  fmt::format("{}: {}", knob.meaning, knob.accepted)});
+    listing.document.push_back({{"name", knob.name},
+                                {"unit", knob.unit},
+                                {"accepted", knob.accepted},
+                                {"switch_cost", name_of(knob.switch_cost)},
+                                {"changes_output", knob.changes_output},
+                                {"default_space", knob.in_default_space},
+                                {"meaning", knob.meaning}});
+  }
+  return listing;
+}
+
+Listing list_metrics() {
+  Listing listing{.table = {.headings = {"metric", "better", "what it is"}}};
+  for (const MetricFacts& metric : known_metrics()) {
+    const char* better = metric.direction == Direction::smaller_is_better ? "smaller"
+                         : metric.direction == Direction::larger_is_better ? "larger"
+                                                                           : "-";
+    listing.table.rows.push_back({std::string(metric.name), better, std::string(metric.meaning)});
+    listing.document.push_back({{"name", metric.name}, {"unit", metric.unit}, {"better", better}, {"meaning", metric.meaning}});
+  }
+  return listing;
+}
+
+Listing list_searchers() {
+  Listing listing{.table = {.headings = {"searcher"}}};
+  for (const std::string& name : searcher_names()) {
+    listing.table.rows.push_back({name});
+    listing.document.push_back({{"name", name}});
+  }
+  return listing;
+}
+
+Listing list_profiles() {
+  Listing listing{.table = {.headings = {"profile", "file"}},
+                  .when_empty = "no profile yet: 'moetune tune --save' copies the profile of a run here"};
+  const std::string folder = profiles_folder();
+  if (folder.empty()) return listing;
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path().string());
+  std::ranges::sort(files);
+  for (const std::string& file : files) {
+    // <gpu>-x<count>/<model>/<workload>.json; prices and schemas lie elsewhere.
+    const fs::path inside = fs::relative(file, folder);
+    if (std::distance(inside.begin(), inside.end()) != 3) continue;
+    const std::string name = (inside.parent_path() / inside.stem()).string();
+    listing.table.rows.push_back({name, file});
+    listing.document.push_back({{"name", name}, {"file", file}});
+  }
+  return listing;
+}
+
+struct Kind {
+  std::string name;
+  std::function<Listing()> list;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {{"models", list_models},       {"spaces", list_spaces},   {"workloads", list_workloads},
+                                        {"profiles", list_profiles},   {"knobs", list_knobs},     {"metrics", list_metrics},
+                                        {"searchers", list_searchers}};
+  return all;
+}
+
+ExitCode run_list(const std::string& what, const Console& console) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  if (what == "servers" || what == "claims") throw InputError("moetune list", "'" + what + "': this build does not have them yet", fmt::format("{}", fmt::join(names, ", ")));
+  const auto kind = std::ranges::find(kinds(), what, &Kind::name);
+  if (kind == kinds().end()) {
+    const std::string closest = nearest(what, names);
+    throw InputError("moetune list", what.empty() ? "nothing named" : "'" + what + "'",
+                     closest.empty() ? fmt::format("{}", fmt::join(names, ", ")) : "did you mean " + closest + "?");
+  }
+  const Listing listing = kind->list();
+  console.result(listing.table.rows.empty() ? listing.when_empty : listing.table.text());
+  if (what == "knobs") console.result("\n* in the default space");
+  console.document(listing.document);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+Command add_list_command(CLI::App& program) {
+  struct Options {
+    std::string what;
+    Console console;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers");
+  command->add_option("what", options->what, "models | spaces | workloads | profiles | knobs | metrics | searchers")->type_name("");
+  add_output_options(*command, options->console);
+  return {command, [options] { return run_list(options->what, options->console); }};
+}
+
+}  // namespace moetune

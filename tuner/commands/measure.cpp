@@ -1,0 +1,200 @@
+// moetune measure: one configuration, every metric, with intervals. The same path as a trial of tune: a worker process.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tuner/accuracy_gate.h"
+#include "tuner/commands/command.h"
+#include "tuner/commands/common_options.h"
+#include "tuner/commands/quantities.h"
+#include "tuner/commands/study.h"
+#include "tuner/commands/table.h"
+#include "tuner/commands/target_options.h"
+#include "tuner/interruption.h"
+#include "tuner/metric_facts.h"
+#include "tuner/printable.h"
+#include "tuner/json_facts.h"
+#include "tuner/terminal.h"
+#include "tuner/trial_runner.h"
+
+namespace moetune {
+namespace {
+
+struct MeasureOptions {
+  CommonOptions common;
+  TargetOptions target;
+  std::vector<std::string> settings;
+  double budget_seconds = 10.0;
+};
+
+// What happens now, on one line that the next words replace; nothing where there is no terminal.
+class LiveWords {
+ public:
+  explicit LiveWords(const Console& console) : is_shown_(terminal_of(2).interactive && !console.quiet) {}
+
+  void show(const std::string& words) const {
+    if (is_shown_) fmt::print(stderr, "\r\033[K{}", fitted(words, 79));
+  }
+  void clear() const {
+    if (is_shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool is_shown_;
+};
+
+// "0.409 - 0.415", in the unit of the value; empty without an interval.
+std::string interval_text(const std::string& metric, const Measurement& measurement) {
+  if (!measurement.low || !measurement.high) return "";
+  return number_text(metric, *measurement.low) + " - " + number_text(metric, *measurement.high);
+}
+
+std::string thousands(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t place = text.size(); place > 3;) text.insert(place -= 3, 1, ',');
+  return text;
+}
+
+// In the order of the metric table; what it does not know comes last.
+std::vector<std::string> ordered_names(const Metrics& metrics) {
+  std::vector<std::string> names;
+  for (const MetricFacts& facts : known_metrics())
+    if (metrics.contains(std::string(facts.name))) names.emplace_back(facts.name);
+  for (const auto& [name, measurement] : metrics)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+std::string metrics_table(const Metrics& metrics) {
+  Table table{.headings = {"metric", "value", "95 % interval", "p99", "n"},
+              .alignment = {Align::left, Align::left, Align::left, Align::right, Align::right},
+              .rows = {}};
+  for (const std::string& name : ordered_names(metrics)) {
+    const Measurement& measurement = metrics.at(name);
+    table.rows.push_back({name, value_text(name, measurement.value), interval_text(name, measurement),
+                          measurement.p99 ? number_text(name, *measurement.p99) : "", thousands(measurement.n)});
+  }
+  return table.text();
+}
+
+// Says of every number where it comes from, in as few words as they allow.
+std::string origin_text(const Metrics& metrics) {
+  std::vector<std::string> others;
+  for (const auto& [name, measurement] : metrics)
+    if (measurement.origin != Origin::measured) others.push_back(name);
+  if (others.empty()) return "Every value is measured.";
+  return fmt::format("Measured, except {}: predicted or extrapolated.", fmt::join(others, ", "));
+}
+
+std::string stop_text(const Metrics& metrics) {
+  const auto tpot = metrics.find("tpot_ms");
+  return tpot == metrics.end() || tpot->second.stopped.empty() ? "" : "Timing ended: " + tpot->second.stopped + ".";
+}
+
+void print_trial(const Study& study, const Trial& trial, const Console& console) {
+  console.result(study_text(study));
+  console.result("configuration: " + trial.configuration.key() + "\n");
+  console.result(metrics_table(trial.metrics));
+  console.result("\n" + origin_text(trial.metrics) + (study.made_up ? " All of it is made up." : ""));
+  if (const std::string text = stop_text(trial.metrics); !text.empty()) console.result(text);
+  // The strictest gate that is met says the most; none met, the widest one says by how much.
+  GateJudgement judgement;
+  for (const AccuracyGate& gate : accuracy_gates()) {
+    if (gate.is_open) continue;
+    judgement = judge(trial.metrics, gate);
+    if (judgement.verdict == GateVerdict::met) break;
+  }
+  console.result("Accuracy: " + judgement.words + ".");
+}
+
+nlohmann::json document_of(const Study& study, const Trial& trial) {
+  nlohmann::json document = to_json_value(trial);
+  document["model"] = study.model.name;
+  document["model_hash"] = study.model.content_hash;
+  document["workload"] = to_json_value(study.workload);
+  document["hardware"] = to_json_value(study.hardware);
+  document["conditions"] = study.conditions;
+  if (study.made_up) document["made_up"] = true;
+  return document;
+}
+
+ExitCode code_of(const Trial& trial) {
+  switch (trial.outcome) {
+    case Outcome::ok: return ExitCode::done;
+    case Outcome::infeasible:
+    case Outcome::out_of_memory: return ExitCode::no_feasible_configuration;
+    case Outcome::wrong_output:
+    case Outcome::timed_out:
+    case Outcome::crashed: return ExitCode::our_fault;
+  }
+  return ExitCode::our_fault;
+}
+
+ExitCode run_measure(const MeasureOptions& options) {
+  const Console& console = options.common.console;
+  const std::vector<Study> studies = studies_of(options.common, options.target, options.budget_seconds);
+  if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
+  const Study& study = studies.front();
+  const Configuration configuration = configuration_from_settings(study, options.settings);
+  if (const auto objection = study.objection(configuration)) {
+    // Too little memory is an answer about this machine; anything else is a slip of the one who asks.
+    if (is_about_memory(study, configuration)) throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
+    throw InputError("--set", *objection, "");
+  }
+  for (const std::string& remark : study.remarks) console.log(remark);
+  const std::string gpu = unused_gpu_message();
+  if (!gpu.empty()) console.warn(gpu);
+
+  const Interruption interruption;
+  LiveWords live(console);
+  TrialRunnerSettings settings = options.target.runner_settings(study, options.budget_seconds);
+  settings.on_progress = [&](const std::string& words) { live.show(words); };
+  settings.on_message = [&](const std::string& line) {
+    live.clear();
+    console.warn(line);
+  };
+  TrialRunner runner(std::move(settings), interruption);
+  const std::optional<Trial> trial = runner.run(0, configuration, options.common.seed);
+  live.clear();
+  if (!trial) {
+    console.warn("moetune: interrupted");
+    return ExitCode::interrupted;
+  }
+  console.document(document_of(study, *trial));
+  if (trial->outcome == Outcome::ok) {
+    print_trial(study, *trial, console);
+  } else {
+    console.warn(fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial->outcome), trial->reason));
+  }
+  if (!gpu.empty()) console.warn(gpu);
+  return code_of(*trial);
+}
+
+}  // namespace
+
+Command add_measure_command(CLI::App& program) {
+  auto options = std::make_shared<MeasureOptions>();
+  CLI::App* command = program.add_subcommand("measure", "One configuration, every metric, with intervals");
+  command->add_option("--set", options->settings, "Change a knob; any number of times; see 'moetune list knobs'")
+      ->type_name("KNOB=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_parsed_option(*command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing; ends earlier when the interval is narrow")
+      ->default_str("10s");
+  add_common_options(*command, options->common, {.model = true, .workload = true});
+  const auto testing_options = add_target_options(*command, options->target);
+  command->footer("Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in\n"
+                  "memory as far as it fits. 'moetune list metrics' says what each metric is.\n\n"
+                  "  moetune measure\n"
+                  "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n\n"
+                  "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
+  return {command, [options] { return run_measure(*options); }, testing_options};
+}
+
+}  // namespace moetune

@@ -1,0 +1,43 @@
+// moetune report: a run directory rendered again: front, verdict, profile, report.md, front.csv.
+#include <memory>
+#include <string>
+
+#include "tuner/commands/command.h"
+#include "tuner/commands/common_options.h"
+#include "tuner/commands/conclusion.h"
+#include "tuner/commands/run_paths.h"
+#include "tuner/report/front_plot.h"
+#include "tuner/terminal.h"
+
+namespace moetune {
+namespace {
+
+struct ReportOptions {
+  Console console;
+  std::string run;
+  std::string gate;
+};
+
+ExitCode run_report(const ReportOptions& options) {
+  const Conclusion conclusion = conclude(run_named(options.run), options.gate);
+  if (!conclusion.report.torn.empty()) options.console.warn(conclusion.report.torn);
+  options.console.result(draw_front(conclusion.report, terminal_of(1)));
+  options.console.result(conclusion.text());
+  options.console.document(conclusion.document());
+  return conclusion.code;
+}
+
+}  // namespace
+
+Command add_report_command(CLI::App& program) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = program.add_subcommand("report", "Render a run directory again (Markdown, CSV, JSON)");
+  command->add_option("RUN", options->run, "Run directory; default the newest run")->type_name("DIR");
+  command->add_option("--gate", options->gate, "Choose under another gate than the run asked for")->type_name("lossless|int8|int4|none");
+  add_output_options(*command, options->console);
+  command->footer("Needs no engine and no model: everything comes from the files of the run.\n\n"
+                  "  moetune report runs/latest --gate lossless");
+  return {command, [options] { return run_report(*options); }};
+}
+
+}  // namespace moetune

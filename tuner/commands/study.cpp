@@ -1,0 +1,237 @@
+#include "tuner/commands/study.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "engine/checkpoint.h"
+#include "engine/content_hash.h"
+#include "engine/data_files.h"
+#include "engine/facts/error.h"
+#include "engine/facts/knob_text.h"
+#include "engine/facts/knobs.h"
+#include "engine/memory_plan.h"
+#include "engine/probe.h"
+#include "engine/tokenizer.h"
+#include "tuner/commands/nearest.h"
+#include "tuner/commands/quantities.h"
+#include "tuner/json_fields.h"
+#include "tuner/metric_facts.h"
+#include "tuner/targets/engine_target.h"
+#include "tuner/json_facts.h"
+#include "tuner/targets/workload_run.h"
+
+namespace moetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto space_suffix = ".json";
+constexpr std::uint64_t most_looked_at = 1 << 16;  // for a message: larger spaces are looked at in part
+
+std::string size_in_words(std::int64_t bytes) { return value_text("device_bytes", static_cast<double>(bytes)); }
+
+KnownParameter knob_table() {
+  return [](const std::string& name, const std::string& value) {
+    EngineOptions ignored;
+    set_knob(ignored, name, value);
+  };
+}
+
+std::string hash_of(const std::vector<std::int32_t>& tokens) {
+  ContentHash hash;
+  hash.add(std::as_bytes(std::span(tokens)));
+  return hash.hex();
+}
+
+// The value a knob has when nobody sets it, as a space would write it.
+std::string default_value(const Study& study, const Knob& knob) {
+  if (knob.name == "top_k") return std::to_string(study.model.experts_per_token);
+  EngineOptions options;
+  if (knob.name == "expert_cache" && !study.made_up) {
+    const double share = largest_cache_fraction(study.model, options, limits_of(study.workload), study.hardware.device_bytes);
+    // Nothing fits: the whole cache is asked for, and the objection to it says what is missing.
+    if (share > 0.0) options.expert_cache_fraction = share;
+  }
+  return knob.get(options);
+}
+
+Study study_of(const CommonOptions& common, const std::string& model_directory, const Checkpoint& checkpoint,
+               const Workload& workload, const HardwareFingerprint& hardware, double latency_seconds) {
+  Study study;
+  study.model = checkpoint.spec();
+  study.workload = workload;
+  study.hardware = hardware;
+  const TokenSource text = calibration_tokens(checkpoint, common.calibration, 1 << 16);
+  study.conditions = {{"workload", to_json_value(workload)},
+                      {"calibration", text.description},
+                      {"calibration_hash", hash_of(text.ids)},
+                      {"device", "cpu"},
+                      {"threads", hardware.cpu_cores},
+                      {"device_memory_bytes", hardware.device_bytes},
+                      {"latency_seconds", latency_seconds}};
+  if (common.usd_per_hour > 0.0) study.conditions["usd_per_hour"] = common.usd_per_hour;
+  if (!text.from_text) study.remarks.push_back("prompts are " + text.description + ": accuracy is measured on them, not on text");
+
+  EngineTargetSetup setup;
+  setup.model_directory = model_directory;
+  setup.workload = workload;
+  setup.calibration_file = common.calibration;
+  setup.threads = common.threads;
+  setup.device_memory_bytes = hardware.device_bytes;
+  setup.latency_seconds = latency_seconds;
+  setup.usd_per_hour = common.usd_per_hour;
+  study.worker_setup = {{"target", "engine"}, {"engine", to_json_value(setup)}};
+
+  const auto check = [model = study.model, limits = limits_of(workload), threads = common.threads](
+                         const Configuration& configuration, std::int64_t device_bytes) {
+    return objection_to(model, options_of(configuration, threads), limits, device_bytes);
+  };
+  study.objection = [check, memory = hardware.device_bytes](const Configuration& configuration) {
+    return check(configuration, memory);
+  };
+  study.kind_of_objection = [check, memory = hardware.device_bytes](const Configuration& configuration) -> std::optional<std::string> {
+    if (auto objection = check(configuration, 0)) return objection;
+    if (check(configuration, memory)) return "needs more memory than the " + size_in_words(memory) + " there";
+    return std::nullopt;
+  };
+  return study;
+}
+
+}  // namespace
+
+std::string study_text(const Study& study) {
+  const Workload& workload = study.workload;
+  if (study.made_up) return fmt::format("{}, workload {}", study.model.name, workload.name);
+  std::string shape = fmt::format("{} + {} tokens", workload.prompt_tokens, workload.output_tokens);
+  if (workload.sequences > 1) shape += fmt::format(", {} sequences", workload.sequences);
+  if (workload.rounds > 1) shape += fmt::format(", {} rounds", workload.rounds);
+  return fmt::format("{}, workload {} ({})\n{}: {}, {} threads, {}, {}", study.model.name, workload.name, shape,
+                     study.hardware.device, study.hardware.cpu_name, study.hardware.cpu_cores, study.hardware.simd,
+                     size_in_words(study.hardware.device_bytes));
+}
+
+bool is_about_memory(const Study& study, const Configuration& configuration) {
+  return !study.made_up && study.objection(configuration) &&
+         !objection_to(study.model, options_of(configuration, 0), limits_of(study.workload), 0);
+}
+
+std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds) {
+  const std::string directory = fs::absolute(model_directory(common.model)).string();
+  const auto checkpoint = open_checkpoint(directory);
+  checkpoint->check_finite();
+  const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec());
+  HardwareFingerprint hardware = probe_hardware(common.threads);
+  if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
+  std::vector<Study> studies;
+  for (const Workload& workload : workloads)
+    studies.push_back(study_of(common, directory, *checkpoint, workload, hardware, latency_seconds));
+  return studies;
+}
+
+Study synthetic_study(const CommonOptions& common, const std::string& settings) {
+  Study study;
+  study.made_up = true;
+  study.model.name = "synthetic";
+  study.model.content_hash = "synthetic";
+  study.model.experts_per_token = 8;
+  study.workload.name = common.workload;
+  study.hardware.device = "synthetic";
+  study.worker_setup = {{"target", "synthetic"}, {"synthetic", parse_json(settings.empty() ? "{}" : settings, "--synthetic")}};
+  study.conditions = {{"synthetic", study.worker_setup.at("synthetic")}};
+  study.remarks.push_back("synthetic target: every number below is made up");
+  study.objection = [](const Configuration&) -> std::optional<std::string> { return std::nullopt; };
+  study.kind_of_objection = study.objection;
+  return study;
+}
+
+std::vector<std::string> space_names() {
+  std::vector<std::string> names;
+  const std::string folder = search_spaces_folder();
+  if (folder.empty()) return names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string file = entry.path().filename().string();
+    if (file.ends_with(space_suffix) && !file.ends_with(".schema.json")) names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+SearchSpace space_for(const Study& study, const std::string& name_or_file) {
+  const SpaceSymbols symbols = {{"native", study.model.experts_per_token}, {"cores", std::max(1, study.hardware.cpu_cores)}};
+  if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(space_suffix))
+    return load_search_space(name_or_file, knob_table(), symbols);
+  const std::vector<std::string> names = space_names();
+  if (std::ranges::find(names, name_or_file) == names.end()) {
+    std::string accepted;
+    for (const std::string& name : names) accepted += name + ", ";
+    throw InputError("--space", "no space named '" + name_or_file + "'", accepted + "or a JSON file");
+  }
+  return load_search_space(search_spaces_folder() + "/" + name_or_file + space_suffix, knob_table(), symbols);
+}
+
+Configuration default_configuration(const Study& study, const SearchSpace& space) {
+  Configuration configuration;
+  for (const Parameter& parameter : space.parameters)
+    configuration.values[parameter.name] = default_value(study, knob_named(parameter.name));
+  return configuration;
+}
+
+Configuration configuration_from_settings(const Study& study, const std::vector<std::string>& settings) {
+  Configuration configuration;
+  for (const Knob& knob : knobs())
+    if (knob.in_default_space) configuration.values[std::string(knob.name)] = default_value(study, knob);
+  for (const std::string& setting : settings) {
+    const auto [name, value] = parse_assignment("--set", setting, setting_words);
+    EngineOptions options;
+    set_knob(options, name, value);
+    // Canonical, so that the same choice has one spelling everywhere; "native" is a number for the model at hand.
+    const Knob& knob = knob_named(name);
+    const bool is_native = knob.name == "top_k" && options.top_k == 0;
+    configuration.values[name] = is_native ? std::to_string(study.model.experts_per_token) : knob.get(options);
+  }
+  return configuration;
+}
+
+std::string nearest_misfit(const Study& study, const SearchSpace& space) {
+  const EngineLimits limits = limits_of(study.workload);
+  std::optional<Configuration> nearest;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::uint64_t rank = 0; rank < std::min(space.declared_size(), most_looked_at); ++rank) {
+    const Configuration configuration = space.at(rank);
+    const EngineOptions options = options_of(configuration, 0);
+    if (space.objection(configuration) || objection_to(study.model, options, limits, 0)) continue;
+    const std::int64_t bytes = plan_memory(study.model, options, limits).total();
+    if (bytes >= least) continue;
+    least = bytes;
+    nearest = configuration;
+  }
+  if (!nearest) return {};
+  std::string text = fmt::format("no configuration fits: the nearest, {}, needs {}, {} more than the {} there",
+                                 nearest->key(), size_in_words(least), size_in_words(least - study.hardware.device_bytes),
+                                 size_in_words(study.hardware.device_bytes));
+  // One more step of one knob, in the order of what it costs in accuracy.
+  const EngineOptions options = options_of(*nearest, 0);
+  const double share = largest_cache_fraction(study.model, options, limits, study.hardware.device_bytes);
+  if (share > 0.0) return text + fmt::format("; expert_cache={} would free them", number_text(share));
+  constexpr std::array candidates = {std::pair{"expert_quant", "int4"}, std::pair{"kv_type", "bf16"},
+                                     std::pair{"dense_quant", "int8"}, std::pair{"dense_quant", "int4"}};
+  for (const auto& [knob, value] : candidates) {
+    EngineOptions changed = options;
+    set_knob(changed, knob, value);
+    if (objection_to(study.model, changed, limits, 0)) continue;
+    changed.expert_cache_fraction = std::min(
+        changed.expert_cache_fraction,
+        std::max(largest_cache_fraction(study.model, changed, limits, study.hardware.device_bytes), 1.0 / 64));
+    if (!objection_to(study.model, changed, limits, study.hardware.device_bytes))
+      return text + fmt::format("; {}={} with expert_cache={} would free them", knob, value, number_text(changed.expert_cache_fraction));
+  }
+  return text + "; no knob frees them: a shorter workload or more --device-memory does";
+}
+
+}  // namespace moetune

@@ -1,0 +1,63 @@
+// What is searched and where it is measured: everything that tune and measure need and that differs between a real
+// engine and the synthetic target of the tests. Start at engine_study().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/hardware_fingerprint.h"
+#include "engine/facts/model_spec.h"
+#include "engine/facts/workload.h"
+#include "tuner/commands/common_options.h"
+#include "tuner/search_space.h"
+
+namespace moetune {
+
+struct Study {
+  ModelSpec model;
+  Workload workload;
+  HardwareFingerprint hardware;
+  nlohmann::json conditions;     // whatever else changes a measurement; stands in request.json
+  nlohmann::json worker_setup;   // for worker.cpp
+  bool made_up = false;          // synthetic target: no number of it says anything about a machine
+  std::vector<std::string> remarks;  // said once, before anything is measured
+
+  // Why a configuration cannot run: in full, and in words that are the same for many, so that they can be counted.
+  std::function<std::optional<std::string>(const Configuration&)> objection;
+  std::function<std::optional<std::string>(const Configuration&)> kind_of_objection;
+};
+
+// "tiny-moe, workload chat (128 + 32 tokens), cpu: Intel Xeon, 2 threads": what results belong to.
+std::string study_text(const Study& study);
+
+// Does it run here but for the memory?
+bool is_about_memory(const Study& study, const Configuration& configuration);
+
+// Opens and checks the model, probes the machine. One study per workload of --workload; latency_seconds: most time for
+// timing one configuration. Throws InputError.
+std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds);
+
+// The synthetic target; settings: JSON text for it.
+Study synthetic_study(const CommonOptions& common, const std::string& settings);
+
+// A space by name or file, with ranges such as "1..native" resolved for this model and machine.
+SearchSpace space_for(const Study& study, const std::string& name_or_file);
+std::vector<std::string> space_names();
+
+// Native top_k, checkpoint number types, the largest expert cache that fits, one rank: for the parameters of the space.
+Configuration default_configuration(const Study& study, const SearchSpace& space);
+
+inline constexpr auto setting_words = "knob=value, such as top_k=6; 'moetune list knobs' names them";
+
+// What `--set` gives, completed with the defaults of the default space. Throws InputError for unknown knobs and values.
+Configuration configuration_from_settings(const Study& study, const std::vector<std::string>& settings);
+
+// When nothing of the space fits into memory: the nearest configuration, the bytes missing and the knob that frees them.
+std::string nearest_misfit(const Study& study, const SearchSpace& space);
+
+}  // namespace moetune

@@ -1,0 +1,30 @@
+// What is measured and how long one trial may take: options of tune and measure, some for tests only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "tuner/commands/common_options.h"
+#include "tuner/commands/study.h"
+#include "tuner/trial_runner.h"
+
+namespace moetune {
+
+struct TargetOptions {
+  std::string target = "engine";
+  std::string synthetic;             // settings of the synthetic target, JSON
+  double trial_limit_seconds = 0.0;  // 0: the default
+
+  // latency_seconds: time for timing one configuration, which the watchdog has to allow for.
+  TrialRunnerSettings runner_settings(const Study& study, double latency_seconds) const;
+};
+
+// Returns those for tests.
+std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target);
+
+// One per workload.
+std::vector<Study> studies_of(const CommonOptions& common, const TargetOptions& target, double latency_seconds);
+
+}  // namespace moetune

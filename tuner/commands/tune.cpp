@@ -1,0 +1,240 @@
+// moetune tune: search, measure, recommend. Puts the pieces together; the search itself is tuner/tune.h, what is concluded
+// from it conclusion.h. Start at run_study().
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "moetune/build_info.h"
+#include "tuner/accuracy_gate.h"
+#include "tuner/commands/command.h"
+#include "tuner/commands/common_options.h"
+#include "tuner/commands/conclusion.h"
+#include "tuner/commands/quantities.h"
+#include "tuner/commands/run_paths.h"
+#include "tuner/commands/study.h"
+#include "tuner/commands/table.h"
+#include "tuner/commands/target_options.h"
+#include "tuner/interruption.h"
+#include "tuner/json_facts.h"
+#include "tuner/progress.h"
+#include "tuner/report/front_plot.h"
+#include "tuner/run_directory.h"
+#include "tuner/searcher.h"
+#include "tuner/terminal.h"
+#include "tuner/trial_log.h"
+#include "tuner/tune.h"
+
+namespace moetune {
+namespace {
+
+struct TuneOptions {
+  CommonOptions common;
+  TargetOptions target;
+  std::string space = "default";
+  std::string searcher = "nsga2";
+  std::optional<std::int64_t> max_trials;
+  double budget_seconds = 180.0;
+  double timing_seconds = 2.0;
+  std::string objectives = "tpot_ms,kl_mean,device_bytes";
+  std::string gate = "int8";
+  std::string slo;
+  std::string run;
+  bool resume = false;
+  bool save = false;
+  std::vector<std::string> command_line;
+};
+
+std::string grouped_removals(const LegalSet& legal) {
+  std::string text;
+  for (const auto& [reason, count] : legal.removed)
+    text += fmt::format("\n  {:>5}  {}", count, wrapped(reason, 78, 9));
+  return text;
+}
+
+// The space as this model and machine allow it, in words.
+std::string space_text(const SearchSpace& space, const LegalSet& legal) {
+  std::string text = fmt::format("space {}: {} of {} configurations can run here", space.name, legal.ranks.size(), legal.declared);
+  if (legal.sampled) text = fmt::format("space {}: {} configurations, of which a sample of {} is searched", space.name, legal.declared, legal.ranks.size());
+  if (!legal.removed.empty()) text += "; left out:" + grouped_removals(legal);
+  return text;
+}
+
+LegalSet legal_set(const Study& study, const SearchSpace& space) {
+  try {
+    return legal_configurations(space, study.kind_of_objection);
+  } catch (const NoFeasibleConfiguration& error) {
+    const std::string nearest = study.made_up ? "" : nearest_misfit(study, space);
+    throw NoFeasibleConfiguration(nearest.empty() ? error.what() : nearest);
+  }
+}
+
+std::string slo_text(const TuneOptions& options, const Study& study) {
+  if (!options.slo.empty()) return options.slo;
+  const Slo& slo = study.workload.slo;
+  return slo.metric.empty() ? "" : fmt::format("{}={:g}ms", slo.metric, slo.limit_ms);
+}
+
+RunRequest request_of(const TuneOptions& options, const Study& study, const SearchSpace& space, const Configuration& default_one) {
+  RunRequest request;
+  request.model = study.model.name;
+  request.model_hash = study.model.content_hash;
+  request.workload = study.workload.name;
+  request.space = space.name;
+  request.space_hash = space.hash();
+  request.searcher = options.searcher;
+  for (const Objective& objective : objectives_named(options.objectives)) request.objectives.push_back(objective.metric);
+  request.seed = options.common.seed;
+  request.default_configuration = to_json_value(default_one);
+  request.conditions = study.conditions;
+  request.gate = options.gate;
+  request.slo = slo_text(options, study);
+  request.command = options.command_line;
+  request.build = fmt::format("{} {}", build_info::version, build_info::commit);
+  return request;
+}
+
+RunDirectory open_run(const TuneOptions& options, const RunRequest& request, const nlohmann::json& hardware) {
+  if (options.resume) return RunDirectory::resume(options.run.empty() ? latest_run() : options.run, request, hardware);
+  const std::string path = options.run.empty() ? new_run_path(runs_folder, request.model, request.workload) : options.run;
+  RunDirectory run = RunDirectory::create(path, request, hardware);
+  link_latest(runs_folder, path);
+  return run;
+}
+
+struct StudyOutcome {
+  ExitCode code = ExitCode::done;
+  nlohmann::json document;
+};
+
+StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption) {
+  const Console& console = options.common.console;
+  const std::vector<Objective> objectives = objectives_named(options.objectives);
+  const AccuracyGate& gate = gate_named(options.gate);
+  const SearchSpace space = space_for(study, options.space);
+  const LegalSet legal = legal_set(study, space);
+  const Configuration default_one = default_configuration(study, space);
+  const auto searcher = make_searcher(options.searcher, {space, legal, objectives, options.common.seed});
+  RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
+  TrialLog log(run.trials_file());
+
+  console.log(study_text(study));
+  for (const std::string& remark : study.remarks) console.log(remark);
+  console.log(space_text(space, legal));
+  console.log(fmt::format("run directory {}; Ctrl-C stops, --resume goes on\n", run.path()));
+  if (!run.notice().empty()) console.warn(run.notice());
+
+  Progress progress(stderr, terminal_of(2), console.quiet);
+  TuneRequest request;
+  request.default_configuration = default_one;
+  request.objection = study.objection;
+  request.objectives = objectives;
+  request.acceptable = [&](const Trial& trial) { return judge(trial.metrics, gate).verdict == GateVerdict::met; };
+  request.seed = options.common.seed;
+  request.max_trials = options.max_trials;
+  if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;
+  request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
+  request.on_status = [&](const TuneStatus& status) { progress.show(status); };
+  request.on_message = [&](const std::string& line) { progress.message(line); };
+  const TuneResult result =
+      tune(request, *searcher, log, options.target.runner_settings(study, options.timing_seconds), interruption);
+  progress.clear();
+
+  const bool interrupted = result.stop == TuneResult::Stop::interrupted;
+  const Conclusion conclusion = conclude(run.path(), options.gate);
+  if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
+  console.result(fmt::format("{} trials in {} of measuring; {}\n", log.trials().size(), duration_text(result.measuring_seconds), result.why));
+  console.result(draw_front(conclusion.report, terminal_of(1)));
+  console.result(conclusion.text());
+  StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
+  outcome.document["interrupted"] = interrupted;
+  if (interrupted) {
+    outcome.code = ExitCode::interrupted;
+    console.warn(fmt::format("moetune: interrupted after {} trials; 'moetune tune --resume --run {}' with the same options goes on",
+                             log.trials().size(), run.path()));
+  }
+  return outcome;
+}
+
+ExitCode run_tune(const TuneOptions& options) {
+  const Console& console = options.common.console;
+  // Texts that are only looked at later are read once now: a slip must not cost the time of opening a model.
+  gate_named(options.gate);
+  objectives_named(options.objectives);
+  if (!options.slo.empty()) parse_slo(options.slo);
+  const std::vector<std::string> searchers = searcher_names();
+  if (std::ranges::find(searchers, options.searcher) == searchers.end())
+    throw InputError("--searcher", "no searcher named '" + options.searcher + "'", fmt::format("{}", fmt::join(searchers, ", ")));
+
+  const std::string gpu = options.target.target == "engine" ? unused_gpu_message() : "";
+  if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
+  const std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
+  if (studies.size() > 1 && !options.run.empty())
+    throw InputError("--run", "'" + options.run + "' with several workloads", "one workload, or no --run");
+  if (studies.size() > 1 && options.resume) throw InputError("--resume", "with several workloads", "one workload");
+
+  const Interruption interruption;
+  nlohmann::json documents = nlohmann::json::array();
+  ExitCode code = ExitCode::done;
+  for (const Study& study : studies) {
+    StudyOutcome outcome = run_study(options, study, interruption);
+    documents.push_back(std::move(outcome.document));
+    if (outcome.code != ExitCode::done) code = outcome.code;
+    if (interruption.requested()) break;
+  }
+  console.document(studies.size() == 1 ? documents.front() : documents);
+  if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
+  return code;
+}
+
+}  // namespace
+
+Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line) {
+  auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = program.add_subcommand("tune", "Search, measure, recommend; writes a run directory");
+  command->add_option("--space", options->space, "What may vary; see 'moetune list spaces'")->type_name("NAME|FILE")->capture_default_str();
+  command->add_option("--searcher", options->searcher, "Who proposes; see 'moetune list searchers'")->type_name("NAME")->capture_default_str();
+  add_parsed_option(
+      *command, "--max-trials", options->max_trials,
+      [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 1000000); }, "N",
+      "Trials at most, the default configuration included (default: as the budget allows)");
+  add_parsed_option(*command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Time for trials; none starts after it")
+      ->default_str("3m");
+  add_parsed_option(*command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing one configuration; ends earlier when the interval is narrow")
+      ->default_str("2s");
+  command->add_option("--objective", options->objectives, "What is traded off, the first is what is recommended by; see 'moetune list metrics'")
+      ->type_name("METRIC,...")
+      ->capture_default_str();
+  command->add_option("--gate", options->gate, "How accurate a recommendation must be")
+      ->type_name("lossless|int8|int4|none")
+      ->capture_default_str();
+  command->add_option("--slo", options->slo, "A limit a recommendation must keep, such as tpot_p99=20ms")->type_name("METRIC=TIME");
+  command->add_option("--run", options->run, "Run directory (default: runs/<time>-<model>-<workload>)")->type_name("DIR");
+  command->add_flag("--resume", options->resume, "Go on with --run DIR, or with the latest run");
+  command->add_flag("--save", options->save, "Copy the profile into the registry of profiles");
+  command
+      ->add_option_function<std::string>(
+          "--warm-start",
+          [](const std::string& text) {
+            throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", "");
+          },
+          "Not in this build yet")
+      ->type_name("...");
+  add_common_options(*command, options->common, {.model = true, .workload = true});
+  auto testing_options = add_target_options(*command, options->target);
+  command->footer("--workload chat,agent searches for one after the other and writes one profile each.\n\n"
+                  "  moetune tune\n"
+                  "  moetune tune --model DIR --workload chat --budget 20m\n"
+                  "  moetune tune --resume\n\n"
+                  "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+  options->command_line = command_line;
+  return {command, [options] { return run_tune(*options); }, testing_options};
+}
+
+}  // namespace moetune

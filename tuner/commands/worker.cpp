@@ -1,0 +1,32 @@
+// moetune worker: the process in which tune and measure let configurations run. Nobody types this.
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/commands/command.h"
+#include "tuner/json_fields.h"
+#include "tuner/targets/engine_target.h"
+#include "tuner/targets/synthetic_target.h"
+#include "tuner/worker_main.h"
+
+namespace moetune {
+namespace {
+
+std::unique_ptr<Target> make_target(const nlohmann::json& setup, const ProgressWords& progress) {
+  const JsonFields fields(setup, "worker setup");
+  const std::string kind = fields.text("target");
+  if (kind == "synthetic") return make_synthetic_target(fields.object("synthetic"));
+  if (kind == "engine")
+    return std::make_unique<EngineTarget>(engine_target_setup_from_json(fields.object("engine"), fields.place("engine")), progress);
+  throw InputError(fields.place("target"), "'" + kind + "'", "engine, synthetic");
+}
+
+}  // namespace
+
+Command add_worker_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("worker", "")->group("");
+  return {command, [] { return static_cast<ExitCode>(serve_worker(make_target)); }};
+}
+
+}  // namespace moetune

@@ -1,0 +1,242 @@
+#include "tuner/targets/engine_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "engine/checkpoint.h"
+#include "engine/facts/error.h"
+#include "engine/facts/knobs.h"
+#include "engine/memory_plan.h"
+#include "tuner/accuracy_gate.h"
+#include "tuner/json_fields.h"
+#include "tuner/statistics.h"
+#include "tuner/targets/latency.h"
+#include "tuner/targets/teacher_forcing.h"
+#include "tuner/json_facts.h"
+#include "tuner/targets/workload_run.h"
+
+namespace moetune {
+namespace {
+
+constexpr int probe_tokens = 16;
+constexpr std::int64_t seeded_tokens = 1 << 16;  // where there is no text
+constexpr int extension = 4;                     // at most this many times the base positions while a gate is open
+
+// The knobs on which logits depend, as one text.
+std::string output_key(const EngineOptions& options) {
+  std::string key;
+  for (const Knob& knob : knobs())
+    if (knob.changes_output) key += fmt::format("{}={} ", knob.name, knob.get(options));
+  return key;
+}
+
+// Does what one sequence gets depend on the others beside it? Then they have to be scored alone.
+bool couples_sequences(const EngineOptions& options) { return options.reroute_margin > 0.0; }
+
+// The tokens of the first scored window, one step each: their logits, all rows in one.
+std::vector<float> probe_logits(Engine& engine, const ScoredText& text) {
+  std::vector<float> all;
+  const auto tokens = std::min<std::int64_t>({probe_tokens, engine.limits().context_tokens, text.context_tokens()});
+  for (std::int64_t position = 0; position < tokens; ++position) {
+    const StepToken token{.id = text.window(0, 0)[static_cast<std::size_t>(position)],
+                          .sequence = 0,
+                          .position = static_cast<std::int32_t>(position)};
+    const std::span<const float> logits = engine.forward({&token, 1});
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+Measurement price_per_million_tokens(const Measurement& tokens_per_s, double usd_per_hour) {
+  const auto usd = [&](double rate) { return usd_per_hour / 3600.0 / rate * 1e6; };
+  Measurement price = tokens_per_s;
+  price.value = usd(tokens_per_s.value);
+  price.low.reset();
+  price.high.reset();
+  if (tokens_per_s.high) price.low = usd(*tokens_per_s.high);
+  if (tokens_per_s.low) price.high = usd(*tokens_per_s.low);
+  price.p99.reset();
+  return price;
+}
+
+// Could more positions still turn a verdict? Not where one metric alone already decides it.
+bool is_undecided(const Metrics& metrics, const AccuracyGate& gate) {
+  if (gate.is_open) return false;
+  const bool surely_missed = metrics.at("kl_mean").low > gate.most_kl || metrics.at("top1_agreement").high < gate.least_agreement;
+  return !surely_missed && judge(metrics, gate).straddles;
+}
+
+bool straddles_a_gate(const Metrics& metrics) {
+  return std::ranges::any_of(accuracy_gates(), [&](const AccuracyGate& gate) { return is_undecided(metrics, gate); });
+}
+
+// Groups of windows that hold at least that many positions.
+int groups_for(const ScoredText& text, std::int64_t positions) {
+  const std::int64_t wanted = (positions + text.positions_per_group() - 1) / text.positions_per_group();
+  return static_cast<int>(std::min<std::int64_t>(wanted, text.groups()));
+}
+
+// Reference logits must fit into their store, whatever the vocabulary.
+std::int64_t storable_positions(const ModelSpec& spec) {
+  return ReferenceStore::capacity_bytes / (static_cast<std::int64_t>(sizeof(float)) *
+                                           (spec.vocabulary + 2 * spec.moe_layer_count() * spec.experts_per_token));
+}
+
+}  // namespace
+
+nlohmann::json to_json_value(const EngineTargetSetup& setup) {
+  return {{"model", setup.model_directory},
+          {"workload", to_json_value(setup.workload)},
+          {"calibration", setup.calibration_file},
+          {"threads", setup.threads},
+          {"device_memory_bytes", setup.device_memory_bytes},
+          {"latency_seconds", setup.latency_seconds},
+          {"usd_per_hour", setup.usd_per_hour}};
+}
+
+EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  EngineTargetSetup setup;
+  setup.model_directory = fields.text("model");
+  setup.workload = workload_from_json(fields.object("workload"), fields.place("workload"));
+  setup.calibration_file = fields.text("calibration");
+  setup.threads = static_cast<int>(fields.integer("threads", 0, 4096));
+  setup.device_memory_bytes = fields.integer("device_memory_bytes", 0, std::int64_t{1} << 62);
+  setup.latency_seconds = fields.number("latency_seconds");
+  setup.usd_per_hour = fields.number("usd_per_hour");
+  return setup;
+}
+
+EngineOptions options_of(const Configuration& configuration, int threads) {
+  EngineOptions options;
+  options.cpu_threads = threads;
+  for (const auto& [name, value] : configuration.values) set_knob(options, name, value);
+  return options;
+}
+
+std::int64_t base_positions(const ModelSpec& spec) { return spec.name == "tiny-moe" ? 4096 : 2048; }
+
+EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progress)
+    : setup_(std::move(setup)), checkpoint_(open_checkpoint(setup_.model_directory)) {
+  const ModelSpec& spec = checkpoint_->spec();
+  text_ = calibration_tokens(*checkpoint_, setup_.calibration_file, seeded_tokens);
+  const std::int64_t positions = std::min(extension * base_positions(spec), storable_positions(spec));
+  reference_ = std::make_unique<Reference>(
+      checkpoint_, ScoredText::of(text_, spec.max_context, positions),
+      ReferenceSettings{.threads = setup_.threads,
+                        .store_folder = ReferenceStore::default_folder(),
+                        .build = reference_build_key(),
+                        .on_progress = progress,
+                        .on_message = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
+  // Now, so that the first trial does not pay for it.
+  for (int group = 0; group < groups_for(reference_->text(), base_positions(spec)); ++group) reference_->group(group);
+  reference_->floor_kl();
+}
+
+TargetResult EngineTarget::measure(const Configuration& configuration, std::uint64_t, const ProgressWords& progress) {
+  const auto say = progress ? progress : [](const std::string&) {};
+  try {
+    return measure_options(options_of(configuration, setup_.threads), say);
+  } catch (const InputError& error) {
+    return {Outcome::infeasible, error.what(), {}};
+  } catch (const std::bad_alloc&) {
+    scoring_engine_.reset();
+    workload_engine_.reset();
+    return {Outcome::out_of_memory, "no memory for weights, expert cache or KV cache", {}};
+  }
+}
+
+TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
+  const EngineLimits limits = limits_of(setup_.workload);
+  if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
+    return {Outcome::infeasible, *objection, {}};
+
+  const KnownOutput& output = output_of(options, progress);
+  if (!output.accuracy.wrong.empty()) return {Outcome::wrong_output, output.accuracy.wrong, {}};
+  Engine& engine = workload_engine(options, progress);
+  if (const std::string objection = probe_objection(engine, output); !objection.empty())
+    return {Outcome::wrong_output, objection, {}};
+
+  const LatencyResult latency = measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress);
+  TargetResult result;
+  result.metrics = output.accuracy.metrics;
+  result.metrics.insert(latency.metrics.begin(), latency.metrics.end());
+  result.metrics["kl_floor"] = exact_measurement(reference_->floor_kl());
+  result.metrics["device_bytes"] = exact_measurement(static_cast<double>(latency.stats.device_bytes));
+  result.metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
+  result.metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
+  result.metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
+  if (setup_.usd_per_hour > 0.0)
+    result.metrics["usd_per_mtok"] = price_per_million_tokens(result.metrics.at("tokens_per_s"), setup_.usd_per_hour);
+  return result;
+}
+
+const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options, const ProgressWords& progress) {
+  const ModelSpec& spec = checkpoint_->spec();
+  EngineOptions scored = options;
+  if (!couples_sequences(options)) {
+    // Where experts lie does not change what they compute: all of them resident is the fastest way to the same logits,
+    // and probe_objection() checks that it is the same.
+    scored.expert_cache_bytes = 0;
+    scored.expert_cache_fraction = 1.0;
+  }
+  const std::string key = output_key(scored);
+  if (const auto known = outputs_.find(key); known != outputs_.end() && !couples_sequences(options)) return known->second;
+
+  const EngineLimits limits = forcing_limits(reference_->text(), couples_sequences(options) ? 1 : ScoredText::windows_per_group);
+  if (objection_to(spec, scored, limits, setup_.device_memory_bytes)) scored = options;
+  const bool reusable = scoring_engine_ && scoring_engine_->limits().sequences == limits.sequences;
+  if (!reusable || !scoring_engine_->reconfigure(scored)) {
+    progress("loading, to score accuracy");
+    scoring_engine_.reset();  // before the next one takes its memory
+    if (!fits_beside(workload_engine_.get(), scored, limits)) workload_engine_.reset();
+    scoring_engine_ = std::make_unique<Engine>(checkpoint_, scored, limits);
+  }
+  const int base = groups_for(reference_->text(), base_positions(spec));
+  KnownOutput output;
+  output.accuracy = measure_accuracy(*scoring_engine_, *reference_,
+                                     {.base_groups = base,
+                                      .most_groups = std::min(extension * base, reference_->text().groups()),
+                                      .undecided = straddles_a_gate,
+                                      .on_progress = progress});
+  output.probe = probe_logits(*scoring_engine_, reference_->text());
+  return outputs_[key] = std::move(output);
+}
+
+Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
+  if (!workload_engine_ || !workload_engine_->reconfigure(options)) {
+    progress("loading");
+    workload_engine_.reset();
+    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload))) scoring_engine_.reset();
+    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload));
+  }
+  return *workload_engine_;
+}
+
+bool EngineTarget::fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const {
+  if (other == nullptr || setup_.device_memory_bytes == 0) return true;
+  const ModelSpec& spec = checkpoint_->spec();
+  return plan_memory(spec, options, limits).total() + plan_memory(spec, other->options(), other->limits()).total() <=
+         setup_.device_memory_bytes;
+}
+
+std::string EngineTarget::probe_objection(Engine& engine, const KnownOutput& output) const {
+  const std::vector<float> logits = probe_logits(engine, reference_->text());
+  const std::size_t common = std::min(logits.size(), output.probe.size());  // a short workload has a short context
+  float largest = 0.0F;
+  for (std::size_t i = 0; i < common; ++i) {
+    if (std::isnan(logits[i])) return "logits that are not finite";
+    largest = std::max(largest, std::abs(logits[i] - output.probe[i]));
+  }
+  if (largest == 0.0F) return {};
+  return fmt::format(
+      "not the logits that the same weights give with every expert resident: they differ by {:.3g} at most over {} tokens",
+      largest, common / static_cast<std::size_t>(checkpoint_->spec().vocabulary));
+}
+
+}  // namespace moetune

@@ -1,0 +1,73 @@
+// The target that measures the engine: configuration -> options through the knob table -> Engine -> metrics.
+// Lives in the worker process. Start at EngineTarget::measure().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/engine.h"
+#include "engine/facts/workload.h"
+#include "engine/tokenizer.h"
+#include "tuner/target.h"
+#include "tuner/targets/accuracy.h"
+#include "tuner/targets/reference.h"
+
+namespace moetune {
+
+// Everything a worker has to know; travels as JSON from the tuner.
+struct EngineTargetSetup {
+  std::string model_directory;
+  Workload workload;
+  std::string calibration_file;          // empty: the model's own
+  int threads = 0;                       // 0: all this process may use
+  std::int64_t device_memory_bytes = 0;  // to stay within
+  double latency_seconds = 3.0;          // most time for timing one configuration
+  double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
+};
+nlohmann::json to_json_value(const EngineTargetSetup& setup);
+EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
+
+// Options a configuration stands for. Throws InputError for an unknown knob or value.
+EngineOptions options_of(const Configuration& configuration, int threads);
+
+// Scored positions that every accuracy measurement has: more where they cost next to nothing.
+std::int64_t base_positions(const ModelSpec& spec);
+
+class EngineTarget : public Target {
+ public:
+  using ProgressWords = std::function<void(const std::string&)>;
+
+  // Opens the model and brings the reference up to base_positions(). Throws InputError.
+  EngineTarget(EngineTargetSetup setup, const ProgressWords& progress);
+
+  TargetResult measure(const Configuration& configuration, std::uint64_t seed, const ProgressWords& progress) override;
+
+ private:
+  // Accuracy of the knobs that change the output, and how the first tokens of a window came out.
+  struct KnownOutput {
+    AccuracyResult accuracy;
+    std::vector<float> probe;
+  };
+  const KnownOutput& output_of(const EngineOptions& options, const ProgressWords& progress);
+  Engine& workload_engine(const EngineOptions& options, const ProgressWords& progress);
+  bool fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const;
+  std::string probe_objection(Engine& engine, const KnownOutput& output) const;
+  TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
+
+  EngineTargetSetup setup_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  TokenSource text_;
+  std::unique_ptr<Reference> reference_;
+  std::map<std::string, KnownOutput> outputs_;  // by output_key()
+  std::unique_ptr<Engine> scoring_engine_;      // kept: the next configuration may differ in a cheap knob only
+  std::unique_ptr<Engine> workload_engine_;
+};
+
+}  // namespace moetune

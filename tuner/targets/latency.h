@@ -1,0 +1,29 @@
+// How long a workload's tokens take on an engine: tpot_ms, ttft_ms, tokens_per_s. Start at measure_latency().
+//
+// A sample is one run of the workload: its mean time per decoded token. The median over runs and its interval say what a
+// run can expect; p99 comes from the single tokens. Runs read other windows of the text, so the spread between texts is
+// part of the interval.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/facts/run_stats.h"
+#include "engine/facts/workload.h"
+#include "engine/tokenizer.h"
+#include "tuner/measurement.h"
+
+namespace moetune {
+
+struct LatencyResult {
+  Metrics metrics;
+  RunStats stats;  // counters of the runs behind the metrics, warm-up left out
+};
+
+// most_seconds: of measuring, warm-up not counted; ends earlier when the interval of tpot_ms is narrow.
+LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
+                              const std::function<void(const std::string& words)>& progress);
+
+}  // namespace moetune
