@@ -72,7 +72,7 @@ GateJudgement judge(const Metrics& metrics, const AccuracyGate& gate) {
 }
 
 bool is_synthetic(const Metrics& metrics) {
-  return metrics.count("output_snr_db") == 1 && metrics.count("kl_mean") == 0;
+  return metrics.contains("output_snr_db") && !metrics.contains("kl_mean");
 }
 
 }  // namespace moetune

@@ -105,7 +105,7 @@ std::string canonical_number(const std::string& text) {
 }
 
 json scalar_json(const std::string& text) {
-  const json parsed = json::parse(text, nullptr, false);
+  json parsed = json::parse(text, nullptr, false);
   if (parsed.is_number() && number_text(parsed) == text) return parsed;
   return text;
 }
@@ -169,8 +169,8 @@ double JsonFields::number(std::string_view field) const {
 std::int64_t JsonFields::integer(std::string_view field, std::int64_t lowest, std::int64_t highest) const {
   const json& value = required(field);
   // An unsigned value above the signed range would wrap around to a negative one.
-  const bool fits =
-      value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX);
+  const bool wraps = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
+  const bool fits = value.is_number_integer() && !wraps;
   if (!fits || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
     throw InputError(place(field), shown(value),
                      "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));

@@ -57,6 +57,7 @@ std::vector<std::string> schema_violations(const nlohmann::json& document, const
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> violations;
+  violations.reserve(found.size());
   for (auto& [depth, text] : found) violations.push_back(std::move(text));
   return violations;
 }

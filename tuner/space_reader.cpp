@@ -117,6 +117,7 @@ std::vector<Condition> read_conditions(const std::vector<SpaceDocument::Conditio
     });
     if (parameter == declared.end()) {
       std::vector<std::string> names;
+      names.reserve(declared.size());
       for (const Parameter& candidate : declared) names.push_back(candidate.name);
       throw InputError(text.place, "'" + text.parameter + "' is not " + kind_of_parameter,
                        names.empty() ? "none" : joined(names));
