@@ -241,10 +241,10 @@ Checkpoint::Expert Checkpoint::expert(int layer, int expert) const {
   const std::int64_t hidden = spec.hidden;
   if (impl_->fused.at(static_cast<std::size_t>(layer))) {
     const FusedExpertTensors names = fused_expert_tensors(spec, layer);
-    const std::int64_t first = expert * 2 * inner * hidden;
-    return {impl_->matrix(names.gate_up.name, first, inner, hidden),
-            impl_->matrix(names.gate_up.name, first + inner * hidden, inner, hidden),
-            impl_->matrix(names.down.name, expert * hidden * inner, hidden, inner)};
+    const std::int64_t matrix = inner * hidden;  // elements
+    return {impl_->matrix(names.gate_up.name, matrix * 2 * expert, inner, hidden),
+            impl_->matrix(names.gate_up.name, matrix * (2 * expert + 1), inner, hidden),
+            impl_->matrix(names.down.name, matrix * expert, hidden, inner)};
   }
   const ExpertTensors names = expert_tensors(spec, layer, expert);
   return {impl_->matrix(names.gate.name, 0, inner, hidden), impl_->matrix(names.up.name, 0, inner, hidden),

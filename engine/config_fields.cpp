@@ -44,7 +44,7 @@ double ConfigFields::number(const std::string& name, double smallest, double lar
   const nlohmann::json& value = at(name);
   if (!value.is_number()) refuse(name, shown(value), accepted);
   const auto number = value.get<double>();
-  if (!(number >= smallest && number <= largest)) refuse(name, shown(value), accepted);
+  if (number < smallest || number > largest) refuse(name, shown(value), accepted);
   return number;
 }
 

@@ -43,7 +43,7 @@ std::optional<fs::path> data_root() {
   }
   const std::optional<fs::path> folder = program_folder();
   if (!folder) return std::nullopt;
-  const fs::path installed = folder->parent_path() / "share" / "moetune";
+  fs::path installed = folder->parent_path() / "share" / "moetune";
   if (is_data_root(installed)) return installed;
   // build/<preset>/moetune and build/<preset>/tests/<program> alike; no further up, where a stranger's folder
   // could match.

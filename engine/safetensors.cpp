@@ -118,19 +118,19 @@ void check_layout(std::vector<Span> spans, std::int64_t data_bytes, const std::s
   std::string before = "the header";
   for (const Span& span : spans) {
     if (span.begin < reached) {
-      throw InputError(where + ": " + span.name,
+      throw InputError(where + ": " + shown_key(span.name),
                        fmt::format("begins at byte {} of the data and overlaps {}, which ends at {}",
                                    span.begin, before, reached),
                        "tensors one after the other");
     }
     if (span.begin > reached) {
-      throw InputError(where + ": " + span.name,
+      throw InputError(where + ": " + shown_key(span.name),
                        fmt::format("begins at byte {} of the data, a hole of {} bytes after {}", span.begin,
                                    span.begin - reached, before),
                        "tensors one after the other, without holes");
     }
     reached = span.end;
-    before = span.name;
+    before = shown_key(span.name);
   }
   if (reached != data_bytes) {
     throw InputError(where,
@@ -174,7 +174,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file_start
   std::vector<Span> spans;
   for (const auto& [name, entry] : root.items()) {
     if (name == "__metadata__") continue;
-    const std::string here = where + ": " + name;
+    const std::string here = fmt::format("{}: {}", where, shown_key(name));
     if (!entry.is_object())
       throw InputError(here, "is " + shown(entry), "an object with dtype, shape, data_offsets");
     const nlohmann::json& dtype = member(entry, "dtype", here);

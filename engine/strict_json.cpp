@@ -2,6 +2,7 @@
 // them.
 #include "engine/strict_json.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <vector>
@@ -13,11 +14,20 @@
 namespace moetune {
 namespace {
 
-// The library's text without its own "[json.exception.parse_error.101] parse error at " in front.
+// At most `longest` bytes of a text, and a sign where something was cut.
+std::string cut(std::string text, std::size_t longest) {
+  if (text.size() <= longest) return text;
+  text.resize(longest);
+  return text + "...";
+}
+
+// The library's text without its own "[json.exception.parse_error.101] " in front. It quotes the last token,
+// however long.
 std::string reason_of(const nlohmann::json::exception& error) {
+  constexpr std::size_t kLongest = 200;
   const std::string text = error.what();
   const std::size_t end_of_tag = text.find("] ");
-  return end_of_tag == std::string::npos ? text : text.substr(end_of_tag + 2);
+  return cut(end_of_tag == std::string::npos ? text : text.substr(end_of_tag + 2), kLongest);
 }
 
 }  // namespace
@@ -47,12 +57,16 @@ nlohmann::json parse_strict_json(std::string_view text, const std::string& where
   }
 }
 
-std::string shown(const nlohmann::json& value) {
+std::string strict_json::shown(const nlohmann::json& value) {
   constexpr std::size_t kLongest = 60;
   // replace, not throw: a message about bad text must not fail on the same bad text
-  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
+  return cut(value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), kLongest);
+}
+
+std::string shown_key(const std::string& key) {
+  constexpr std::size_t kLongest = 200;
+  const bool is_printable = std::ranges::all_of(key, [](char c) { return c > ' ' && c < '\x7f'; });
+  return is_printable && !key.empty() && key.size() <= kLongest ? key : shown(key);
 }
 
 }  // namespace moetune

@@ -45,7 +45,8 @@ void add_file(const std::string& path, TensorFiles& all) {
   for (auto& [name, entry] : header.tensors) {
     const auto [place, is_new] = all.tensors.try_emplace(name, StoredTensor{file, std::move(entry)});
     if (!is_new)
-      throw InputError(path + ": " + name, "is in " + place->second.file->path() + " as well",
+      throw InputError(fmt::format("{}: {}", path, shown_key(name)),
+                       fmt::format("is in {} as well", place->second.file->path()),
                        "each tensor in one shard");
   }
   for (auto& [name, dtype] : header.unreadable)
@@ -73,7 +74,7 @@ std::map<std::string, std::string> read_weight_map(const std::string& path) {
   std::map<std::string, std::string> shard_of;
   for (const auto& [name, shard] : map->items()) {
     if (!shard.is_string() || !is_plain_file_name(shard.get<std::string>())) {
-      throw InputError(path + ": weight_map: " + name, shown(shard),
+      throw InputError(fmt::format("{}: weight_map: {}", path, shown_key(name)), shown(shard),
                        "the name of a file in the same directory");
     }
     shard_of.emplace(name, shard.get<std::string>());
@@ -86,25 +87,27 @@ void open_shards(const std::string& directory, const std::string& index_path, Te
   std::set<std::string> shards;
   for (const auto& [name, shard] : shard_of) shards.insert(shard);
   for (const std::string& shard : shards) {
-    const std::string path = directory + "/" + shard;
+    const std::string path = fmt::format("{}/{}", directory, shard);
     if (!exists(path))
-      throw InputError(index_path, "names " + shard + ", which is missing", "all shards in one directory");
+      throw InputError(index_path, fmt::format("names {}, which is missing", shown_key(shard)),
+                       "all shards in one directory");
     add_file(path, all);
   }
   for (const auto& [name, shard] : shard_of) {
     if (all.unreadable.contains(name)) continue;
     const auto stored = all.tensors.find(name);
-    if (stored == all.tensors.end() || stored->second.file->path() != directory + "/" + shard) {
-      throw InputError(index_path + ": weight_map: " + name,
-                       "says " + shard + ", which " +
-                           (stored == all.tensors.end() ? "does not hold it" : "is not where it is"),
+    if (stored == all.tensors.end() ||
+        stored->second.file->path() != fmt::format("{}/{}", directory, shard)) {
+      throw InputError(fmt::format("{}: weight_map: {}", index_path, shown_key(name)),
+                       fmt::format("says {}, which {}", shown_key(shard),
+                                   stored == all.tensors.end() ? "does not hold it" : "is not where it is"),
                        "the shard that holds the tensor");
     }
   }
   for (const auto& [name, stored] : all.tensors) {
     if (!shard_of.contains(name))
-      throw InputError(stored.file->path() + ": " + name, "not in the weight_map of " + index_path,
-                       "an index of all tensors");
+      throw InputError(fmt::format("{}: {}", stored.file->path(), shown_key(name)),
+                       fmt::format("not in the weight_map of {}", index_path), "an index of all tensors");
   }
 }
 

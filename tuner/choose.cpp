@@ -1,6 +1,7 @@
 #include "tuner/choose.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -67,10 +68,18 @@ class Choice {
                        measured_text(contender, objective_));
   }
 
+  std::string slo_sentence(const Contender& chosen) const {
+    if (!input_.slo) return "";
+    std::string words = slo_text(chosen, input_);
+    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+    if (chosen.keeps_slo == false) words += "; no acceptable configuration keeps it";
+    return " " + words + ".";
+  }
+
   Recommendation made(Verdict verdict, const Contender& chosen, const std::string& reason) const {
     Recommendation recommendation{verdict, chosen.trial->number, reason, {}, ""};
     recommendation.reason +=
-        others_text(chosen, default_, input_) + slo_text(chosen, input_) + best_rejected(chosen);
+        others_text(chosen, default_, input_) + slo_sentence(chosen) + best_rejected(chosen);
     set_runner_up(recommendation, chosen);
     return recommendation;
   }
@@ -105,7 +114,8 @@ class Choice {
 
   std::string why_no_default() const {
     if (default_ != nullptr)
-      return fmt::format("The default configuration is no contender: it {}.", gate_text(*default_, input_));
+      return fmt::format("The default configuration is no contender: it {}.",
+                         rejection_text(*default_, input_));
     for (const Trial& trial : input_.trials)
       if (trial.configuration == input_.default_configuration)
         return fmt::format(
@@ -166,7 +176,7 @@ class Choice {
       if (!contender.acceptable && contender.value < chosen.value) rejected.push_back(&contender);
     if (rejected.empty()) return "";
     const Contender& best = best_of(rejected);
-    return fmt::format(" Best of what is not acceptable, {}; {}.", named(best), gate_text(best, input_));
+    return fmt::format(" Best of what is not acceptable, {}; {}.", named(best), rejection_text(best, input_));
   }
 
   void set_runner_up(Recommendation& recommendation, const Contender& chosen) const {

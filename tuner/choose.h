@@ -22,7 +22,7 @@ struct ChoiceInput {
   Configuration default_configuration;
   // Parameters that must keep the default's value where accuracy is not known; see accuracy_parameters().
   std::vector<std::string> accuracy_parameters;
-  std::optional<Slo> slo;  // named in the reason; a service level does not overrule the rules below
+  std::optional<Slo> slo;  // service level; empty: none
 };
 
 // What the contract keeps at the model's own while accuracy is unknown: the number of experts and all number
@@ -49,6 +49,7 @@ struct Recommendation {
 // 2. Acceptable is what meets the gate. Where accuracy is unknown (synthetic weights) only configurations
 // that agree
 //    with the default in all accuracy_parameters are acceptable, unless the gate is "none".
+//    What is known to miss the service level is not acceptable either, unless nothing acceptable keeps it.
 // 3. The default configuration is replaced only by one whose interval is better than the default's as a
 // whole.
 // 4. Of those that are, and lie within 1 % of the best, the one with the fewest changes from the default

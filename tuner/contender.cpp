@@ -56,14 +56,18 @@ double relative_difference(const Contender& contender, const Contender& other) {
   return other.value == 0.0 ? 0.0 : std::abs(contender.value - other.value) / std::abs(other.value);
 }
 
-struct SloMetric {
-  std::string metric;
-  bool is_p99;
-};
-SloMetric metric_of(const Slo& slo) {
-  const std::string ending = "_p99";
-  const bool is_p99 = slo.metric.size() > ending.size() && slo.metric.ends_with(ending);
-  return {(is_p99 ? slo.metric.substr(0, slo.metric.size() - ending.size()) : slo.metric) + "_ms", is_p99};
+// "tpot_p99" is the p99 of tpot_ms, "ttft" the value of ttft_ms.
+std::string metric_of(const Slo& slo) {
+  const std::string name =
+      slo.metric.ends_with("_p99") ? slo.metric.substr(0, slo.metric.size() - 4) : slo.metric;
+  return name + "_ms";
+}
+
+// Milliseconds; empty: not measured, or too few samples for a p99.
+std::optional<double> value_for(const Slo& slo, const Metrics& metrics) {
+  const auto found = metrics.find(metric_of(slo));
+  if (found == metrics.end()) return std::nullopt;
+  return slo.metric.ends_with("_p99") ? found->second.p99 : found->second.value;
 }
 
 }  // namespace
@@ -81,11 +85,20 @@ std::vector<Contender> contenders(const ChoiceInput& input) {
     contender.changes = changes_from(trial->configuration, input.default_configuration);
     contender.is_default = trial->configuration == input.default_configuration;
     contender.gate = judge(trial->metrics, input.gate);
-    contender.acceptable =
+    contender.accurate_enough =
         contender.gate.verdict == GateVerdict::met ||
         (contender.gate.verdict == GateVerdict::unknown && agrees_with_default(trial->configuration, input));
+    if (input.slo)
+      if (const auto ms = value_for(*input.slo, trial->metrics))
+        contender.keeps_slo = *ms <= input.slo->limit_ms;
     all.push_back(std::move(contender));
   }
+  // Where nothing keeps the service level it cannot choose.
+  const bool slo_chooses = std::any_of(all.begin(), all.end(), [](const Contender& contender) {
+    return contender.accurate_enough && contender.keeps_slo.value_or(true);
+  });
+  for (Contender& contender : all)
+    contender.acceptable = contender.accurate_enough && (!slo_chooses || contender.keeps_slo.value_or(true));
   return all;
 }
 
@@ -130,7 +143,7 @@ std::string gate_text(const Contender& contender, const ChoiceInput& input) {
   if (contender.gate.verdict != GateVerdict::unknown) return contender.gate.words;
   const char* const cause =
       is_synthetic(contender.trial->metrics) ? "synthetic weights have none" : "none was measured";
-  return contender.acceptable
+  return contender.accurate_enough
              ? fmt::format("accuracy unknown ({}), but it keeps the model's own top-k and number types",
                            cause)
              : fmt::format(
@@ -158,17 +171,16 @@ std::string others_text(const Contender& contender, const Contender* default_con
 
 std::string slo_text(const Contender& contender, const ChoiceInput& input) {
   if (!input.slo) return "";
-  const SloMetric wanted = metric_of(*input.slo);
-  const auto found = contender.trial->metrics.find(wanted.metric);
-  const bool known =
-      found != contender.trial->metrics.end() && (!wanted.is_p99 || found->second.p99.has_value());
-  if (!known)
-    return fmt::format(" Service level {} <= {} ms: not known, too few samples.", input.slo->metric,
-                       input.slo->limit_ms);
-  const double value = wanted.is_p99 ? *found->second.p99 : found->second.value;
-  return fmt::format(" {} the service level {} <= {} ms: {} ms.",
-                     value <= input.slo->limit_ms ? "Meets" : "Misses", input.slo->metric,
-                     input.slo->limit_ms, number_text(wanted.metric, value));
+  const std::string level =
+      fmt::format("the service level {} <= {} ms", input.slo->metric, input.slo->limit_ms);
+  const auto ms = value_for(*input.slo, contender.trial->metrics);
+  if (!ms) return level + " is not known to be kept: too few samples";
+  return fmt::format("{} {}: {} ms", *ms <= input.slo->limit_ms ? "meets" : "misses", level,
+                     number_text(metric_of(*input.slo), *ms));
+}
+
+std::string rejection_text(const Contender& contender, const ChoiceInput& input) {
+  return contender.accurate_enough ? slo_text(contender, input) : gate_text(contender, input);
 }
 
 }  // namespace moetune

@@ -16,8 +16,10 @@ struct Contender {
   std::optional<Interval> interval;  // of it, to be minimised; empty: too few samples to have one
   int changes = 0;                   // parameters whose value is not the default's
   bool is_default = false;
-  bool acceptable = false;
+  bool accurate_enough = false;
   GateJudgement gate;
+  std::optional<bool> keeps_slo;  // empty: no service level, or not known
+  bool acceptable = false;        // both; see rule 2 of choose()
 };
 
 // All trials that count, in the order of the log.
@@ -36,11 +38,13 @@ std::string difference_text(const Contender& contender, const Contender& other, 
 std::string better_text(const Contender& contender, const Contender& other);
 // "meets the int8 gate: ...", or why accuracy is not known
 std::string gate_text(const Contender& contender, const ChoiceInput& input);
+// Why it is not acceptable.
+std::string rejection_text(const Contender& contender, const ChoiceInput& input);
 // " Also: 12.1 MiB device_bytes (default 20.3 MiB)." for the objectives that neither the first nor the gate
 // speak of.
 std::string others_text(const Contender& contender, const Contender* default_contender,
                         const ChoiceInput& input);
-// " Meets tpot_p99 <= 50 ms: 0.61 ms." Empty without a service level.
+// "meets the service level tpot_p99 <= 50 ms: 0.61 ms"; empty without a service level.
 std::string slo_text(const Contender& contender, const ChoiceInput& input);
 
 }  // namespace moetune

@@ -79,18 +79,13 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
 
 TrialRunner::Attempt TrialRunner::attempt(std::int64_t number, const Configuration& configuration,
                                           std::uint64_t seed) {
-  const auto broken = [](Outcome outcome, std::string reason, bool worth_retrying) {
-    return Attempt{.result = {.outcome = outcome, .reason = std::move(reason), .metrics = {}},
-                   .worth_retrying = worth_retrying};
-  };
   const auto kills_before = memory_kills(settings_.memory_kill_counter);
   const auto deadline = after(settings_.trial_limit_seconds);
   doing_.clear();
   worker_->send(message::Measure{.trial = number, .configuration = configuration, .seed = seed});
   while (true) {
     const WorkerEvent event = worker_->wait(deadline);
-    const FromWorker* said = std::get_if<FromWorker>(&event);
-    if (said != nullptr) {
+    if (const FromWorker* said = std::get_if<FromWorker>(&event)) {
       if (const auto* progress = std::get_if<message::Progress>(said)) {
         say_progress(progress->text);
         continue;
@@ -98,44 +93,45 @@ TrialRunner::Attempt TrialRunner::attempt(std::int64_t number, const Configurati
       const auto* answer = std::get_if<message::Result>(said);
       if (answer != nullptr && answer->trial == number) return {.result = answer->result};
     }
-    // Everything below ends this worker; the next trial gets a fresh one.
-    const std::unique_ptr<WorkerProcess> worker = std::move(worker_);
-    if (std::holds_alternative<Interrupted>(event)) {
-      worker->kill();
-      return {.result = {}, .interrupted = true};
-    }
-    if (std::holds_alternative<TimedOut>(event)) {
-      worker->kill();
-      return broken(Outcome::timed_out,
-                    fmt::format("no result within {} s{}", settings_.trial_limit_seconds,
-                                circumstances(doing_, worker->last_words())),
-                    false);
-    }
-    if (const auto* ended = std::get_if<Ended>(&event)) {
-      const auto kills_after = memory_kills(settings_.memory_kill_counter);
-      if (ended->killed && kills_before && kills_after && *kills_after > *kills_before)
-        return broken(Outcome::out_of_memory,
-                      "the worker was killed by the kernel for lack of memory" + circumstances(doing_, ""),
-                      false);
-      return broken(Outcome::crashed, ended->how + circumstances(doing_, worker->last_words()), true);
-    }
-    if (said != nullptr) {
-      if (const auto* unusable = std::get_if<message::Unusable>(said);
-          unusable != nullptr && unusable->trial == number) {
-        worker->end();
-        if (unusable->out_of_memory)
-          return broken(Outcome::out_of_memory, unusable->reason + circumstances(doing_, ""), false);
-        return broken(Outcome::crashed,
-                      "gave up: " + unusable->reason + circumstances(doing_, worker->last_words()), true);
-      }
-    }
-    worker->kill();
-    const auto* garbage = std::get_if<Garbage>(&event);
-    const std::string what =
-        garbage != nullptr ? garbage->what : "a message that does not belong to this trial";
-    return broken(Outcome::crashed,
-                  "broke the protocol: " + what + circumstances(doing_, worker->last_words()), true);
+    return without_answer(event, number, kills_before);
   }
+}
+
+TrialRunner::Attempt TrialRunner::without_answer(const WorkerEvent& event, std::int64_t number,
+                                                 std::optional<std::uint64_t> kills_before) {
+  const std::unique_ptr<WorkerProcess> worker = std::move(worker_);
+  const auto failed = [&](Outcome outcome, const std::string& why) {
+    return Attempt{.result = {.outcome = outcome,
+                              .reason = why + circumstances(doing_, worker->last_words()),
+                              .metrics = {}},
+                   .worth_retrying = outcome == Outcome::crashed};
+  };
+  if (std::holds_alternative<worker_event::Interrupted>(event)) {
+    worker->kill();
+    return {.result = {}, .interrupted = true};
+  }
+  if (std::holds_alternative<worker_event::TimedOut>(event)) {
+    worker->kill();
+    return failed(Outcome::timed_out, fmt::format("no result within {} s", settings_.trial_limit_seconds));
+  }
+  if (const auto* ended = std::get_if<worker_event::Ended>(&event)) {
+    const auto kills_after = memory_kills(settings_.memory_kill_counter);
+    if (ended->killed && kills_before && kills_after && *kills_after > *kills_before)
+      return failed(Outcome::out_of_memory, "the worker was killed by the kernel for lack of memory");
+    return failed(Outcome::crashed, ended->how);
+  }
+  const FromWorker* said = std::get_if<FromWorker>(&event);
+  const auto* unusable = said != nullptr ? std::get_if<message::Unusable>(said) : nullptr;
+  if (unusable != nullptr && unusable->trial == number) {
+    worker->end();
+    if (unusable->out_of_memory) return failed(Outcome::out_of_memory, unusable->reason);
+    return failed(Outcome::crashed, "gave up: " + unusable->reason);
+  }
+  worker->kill();
+  const auto* garbage = std::get_if<worker_event::Garbage>(&event);
+  return failed(
+      Outcome::crashed,
+      "broke the protocol: " + (garbage != nullptr ? garbage->what : "it answered what was not asked"));
 }
 
 bool TrialRunner::start_worker() {
@@ -167,7 +163,7 @@ std::string TrialRunner::set_up_worker() {
   bool greeted = false;
   while (true) {
     const WorkerEvent event = worker_->wait(deadline);
-    if (std::holds_alternative<Interrupted>(event)) {
+    if (std::holds_alternative<worker_event::Interrupted>(event)) {
       worker_->kill();
       worker_.reset();
       return "";
@@ -192,11 +188,11 @@ std::string TrialRunner::set_up_worker() {
         if (failed->bad_input) throw_as_input_error(failed->text);
         throw std::runtime_error("the worker cannot be set up: " + failed->text);
       }
-    } else if (const auto* ended = std::get_if<Ended>(&event)) {
+    } else if (const auto* ended = std::get_if<worker_event::Ended>(&event)) {
       problem = ended->how;
-    } else if (const auto* garbage = std::get_if<Garbage>(&event)) {
+    } else if (const auto* garbage = std::get_if<worker_event::Garbage>(&event)) {
       problem = "broke the protocol: " + garbage->what;
-    } else if (std::holds_alternative<TimedOut>(event)) {
+    } else if (std::holds_alternative<worker_event::TimedOut>(event)) {
       problem = fmt::format("was not ready within {} s", settings_.setup_limit_seconds);
     }
     worker_->kill();

@@ -15,10 +15,9 @@
 #include "tuner/interruption.h"
 #include "tuner/target.h"
 #include "tuner/trial.h"
+#include "tuner/worker_process.h"
 
 namespace moetune {
-
-class WorkerProcess;
 
 struct TrialRunnerSettings {
   // What to exec. /proc/self/exe is the running program even when its file was replaced meanwhile.
@@ -52,6 +51,9 @@ class TrialRunner {
     bool worth_retrying = false;
   };
   Attempt attempt(std::int64_t number, const Configuration& configuration, std::uint64_t seed);
+  // What it means that the worker did not answer. It is gone afterwards; the next attempt gets a fresh one.
+  Attempt without_answer(const WorkerEvent& event, std::int64_t number,
+                         std::optional<std::uint64_t> kills_before);
   bool start_worker();  // false: interrupted
   // Empty: it is ready. Otherwise what went wrong.
   std::string set_up_worker();

@@ -118,6 +118,22 @@ std::optional<TuneResult> used_up(const TuneRequest& request, std::int64_t trial
   return std::nullopt;
 }
 
+// One that the log does not hold yet. Empty: interrupted.
+std::optional<Trial> new_trial(const TuneRequest& request, TrialRunner& runner, std::int64_t number,
+                               const Configuration& configuration) {
+  const std::uint64_t seed = trial_seed(request.seed, number);
+  const auto objection = request.objection ? request.objection(configuration) : std::nullopt;
+  if (!objection) return runner.run(number, configuration, seed);
+  return Trial{.number = number,
+               .configuration = configuration,
+               .outcome = Outcome::infeasible,
+               .reason = *objection,
+               .metrics = {},
+               .seed = seed,
+               .seconds = 0.0,
+               .started = utc_now()};
+}
+
 }  // namespace
 
 std::uint64_t trial_seed(std::uint64_t study_seed, std::int64_t trial) {
@@ -168,19 +184,7 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
       insist_on_same(log.trials()[index], *asked, request, log.file());
     } else {
       standing.begin_trial(number);
-      const auto objection = request.objection ? request.objection(*asked) : std::nullopt;
-      std::optional<Trial> trial;
-      if (objection) {
-        trial.emplace();
-        trial->number = number;
-        trial->configuration = *asked;
-        trial->outcome = Outcome::infeasible;
-        trial->reason = *objection;
-        trial->seed = trial_seed(request.seed, number);
-        trial->started = utc_now();
-      } else {
-        trial = runner.run(number, *asked, trial_seed(request.seed, number));
-      }
+      const auto trial = new_trial(request, runner, number, *asked);
       if (!trial) return {Stop::interrupted, "interrupted", standing.measuring_seconds()};
       log.append(*trial);
     }

@@ -130,23 +130,25 @@ void WorkerProcess::send(const ToWorker& message) { pending_ += to_line(message)
 WorkerEvent WorkerProcess::wait(Clock::time_point deadline) {
   bool is_late = false;
   while (true) {
-    if (interruption_.requested()) return Interrupted{};
+    if (interruption_.requested()) return worker_event::Interrupted{};
     if (const auto line = take_line()) {
       try {
         return from_worker_from_line(*line);
       } catch (const InputError& error) {
-        return Garbage{error.what()};
+        return worker_event::Garbage{error.what()};
       }
     }
-    if (received_.size() - taken_ >= longest_message_bytes) return Garbage{"a line longer than any message"};
+    if (received_.size() - taken_ >= longest_message_bytes)
+      return worker_event::Garbage{"a line longer than any message"};
     if (!output_.is_open()) {  // it closed its side, so it is ending or it is broken
       if (!await_exit(patience)) kill();
       read_printed();
       take_printed_lines(true);
-      return Ended{.killed = WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL, .how = how_it_ended()};
+      return worker_event::Ended{.killed = WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL,
+                                 .how = how_it_ended()};
     }
     // Only after everything there was to read: a tuner that was suspended must not blame the worker.
-    if (is_late) return TimedOut{};
+    if (is_late) return worker_event::TimedOut{};
 
     std::array<pollfd, 5> waits{{{output_.number(), POLLIN, 0},
                                  {printed_.number(), POLLIN, 0},

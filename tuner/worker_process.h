@@ -21,6 +21,7 @@
 namespace moetune {
 
 // How a wait ended other than with a message.
+namespace worker_event {
 struct Garbage {
   std::string what;  // why it is not a message
 };
@@ -30,7 +31,10 @@ struct Ended {
 };
 struct TimedOut {};
 struct Interrupted {};
-using WorkerEvent = std::variant<FromWorker, Garbage, Ended, TimedOut, Interrupted>;
+}  // namespace worker_event
+
+using WorkerEvent = std::variant<FromWorker, worker_event::Garbage, worker_event::Ended,
+                                 worker_event::TimedOut, worker_event::Interrupted>;
 
 class WorkerProcess {
  public:

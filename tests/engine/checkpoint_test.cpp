@@ -316,7 +316,7 @@ TEST(Shards, RefusesAMissingShard) {
   const std::string long_name(5000, 'x');  // longer than any file system takes
   copy.edit_json("model.safetensors.index.json",
                  [&](nlohmann::json& changed) { changed["weight_map"] = {{"a", long_name}}; });
-  EXPECT_TRUE(has_text(copy.refusal(), "x, which is missing"));
+  EXPECT_TRUE(has_text(copy.refusal(), "xxx..., which is missing"));
 }
 
 TEST(Shards, RefusesPathsInsteadOfNames) {

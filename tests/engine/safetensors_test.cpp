@@ -125,6 +125,13 @@ TEST(Safetensors, RefusesIncompleteOrMistypedEntries) {
                        R"(the end of data_offsets is "2")"));
 }
 
+TEST(Safetensors, NamesInMessagesStayOnOneLineAndShort) {
+  EXPECT_TRUE(has_text(refusal(R"({"a\nb":7})", 0), R"(w.safetensors: "a\nb": is 7)"));
+  const std::string message = refusal("{\"" + std::string(100000, 'x') + "\":7}", 0);
+  EXPECT_LT(message.size(), 300U);
+  EXPECT_LT(refusal("{\"" + std::string(100000, 'x') + "\n\":7}", 0).size(), 300U);
+}
+
 TEST(Safetensors, RefusesOffsetsOutsideTheData) {
   EXPECT_TRUE(has_text(refusal(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 3),
                        "data_offsets [0, 4] lie outside the file's 3 bytes"));

@@ -29,7 +29,7 @@ refused "--seed: 'x'" tune --seed x
 refused "--threads: '0'" measure --threads 0
 refused "--device: 'tpu'.*auto, cpu, cuda" measure --device tpu
 refused "--device-memory: '12gigs'.*12GiB" measure --device-memory 12gigs
-refused "--gate: 'int5'.*lossless, int8, int4, none" tune --gate int5
+refused "--gate: no gate named 'int5'.*lossless, int8, int4, none" tune --gate int5
 refused "--searcher.*'annealing'.*nsga2" tune --searcher annealing
 refused "'tpot'.*tpot_ms" tune --objective tpot
 refused "--slo" tune --slo tpot_p99

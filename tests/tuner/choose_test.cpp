@@ -273,12 +273,37 @@ TEST(Choose, AReMeasuredFinalistCountsAsItWasMeasuredLast) {
 TEST(Choose, NamesTheServiceLevel) {
   InventedRun run;
   run.add({}, 0.50, 0.01, 0.0, 1.0).metrics["tpot_ms"].p99 = 0.9;
+  EXPECT_EQ(run.choice().reason.find("service level"), std::string::npos);
   run.slo = Slo{"tpot_p99", 1.0};
-  EXPECT_TRUE(has_text(run.choice().reason, "Meets the service level tpot_p99 <= 1 ms: 0.900 ms."));
+  EXPECT_TRUE(has_text(run.choice().reason, " Meets the service level tpot_p99 <= 1 ms: 0.900 ms."));
   run.slo = Slo{"tpot_p99", 0.5};
-  EXPECT_TRUE(has_text(run.choice().reason, "Misses the service level tpot_p99 <= 0.5 ms: 0.900 ms."));
+  EXPECT_TRUE(has_text(run.choice().reason,
+                       " Misses the service level tpot_p99 <= 0.5 ms: 0.900 ms; no acceptable "
+                       "configuration keeps it."));
   run.slo = Slo{"ttft", 200.0};
-  EXPECT_TRUE(has_text(run.choice().reason, "Service level ttft <= 200 ms: not known"));
+  EXPECT_TRUE(has_text(run.choice().reason,
+                       " The service level ttft <= 200 ms is not known to be kept: too few samples."));
+}
+
+TEST(Choose, TheServiceLevelExcludesWhatMissesIt) {
+  InventedRun run;
+  run.slo = Slo{"tpot_p99", 1.0};
+  run.add({}, 0.50, 0.01, 0.0, 1.0).metrics["tpot_ms"].p99 = 0.9;
+  run.add({{"top_k", "7"}}, 0.40, 0.01, 0.001).metrics["tpot_ms"].p99 = 1.5;
+  run.add({{"top_k", "6"}}, 0.45, 0.01, 0.001).metrics["tpot_ms"].p99 = 0.8;
+  const Recommendation choice = run.choice();
+  EXPECT_EQ(choice.verdict, Verdict::replaced);
+  EXPECT_EQ(choice.trial, 2);
+  EXPECT_TRUE(has_text(choice.reason,
+                       "Best of what is not acceptable, top_k 7: 0.400 ms per token (0.390-0.410); misses "
+                       "the service level tpot_p99 <= 1 ms: 1.50 ms."));
+  // A default that misses it is no yardstick.
+  run.trials[0].metrics["tpot_ms"].p99 = 2.0;
+  const Recommendation other = run.choice();
+  EXPECT_EQ(other.verdict, Verdict::no_default);
+  EXPECT_EQ(other.trial, 2);
+  EXPECT_TRUE(
+      has_text(other.reason, "is no contender: it misses the service level tpot_p99 <= 1 ms: 2.00 ms."));
 }
 
 TEST(Choose, OrderOfTheLogDoesNotMatterForTheChoice) {

@@ -89,10 +89,9 @@ std::string Conclusion::text() const {
   std::string text = paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
-  text += fmt::format("\nReport: {}/report.md; front.csv, front.json and trials.jsonl beside it.\n", report.run_path);
-  if (!report.verdict.recommended) return text + "No profile: nothing is recommended.";
-  return text + fmt::format("Launch with {}\n({}/profile.json)",
-                            report.trial(*report.verdict.recommended).configuration.key(), report.run_path);
+  text += fmt::format("\n{}/: report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
+  if (!report.verdict.recommended) return text + "Nothing is recommended, so there is no profile.";
+  return text + "Launch: " + report.trial(*report.verdict.recommended).configuration.key();
 }
 
 nlohmann::json Conclusion::document() const {

@@ -92,8 +92,9 @@ std::string origin_text(const Metrics& metrics) {
 }
 
 std::string stop_text(const Metrics& metrics) {
-  const auto tpot = metrics.find("tpot_ms");
-  return tpot == metrics.end() || tpot->second.stopped.empty() ? "" : "Timing ended: " + tpot->second.stopped + ".";
+  const auto rate = metrics.find("tokens_per_s");
+  if (rate == metrics.end() || rate->second.stopped.empty()) return "";
+  return fmt::format("Timing ended after {} runs of the workload: {}.", rate->second.n, rate->second.stopped);
 }
 
 void print_trial(const Study& study, const Trial& trial, const Console& console) {

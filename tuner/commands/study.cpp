@@ -16,6 +16,7 @@
 #include "engine/facts/knob_text.h"
 #include "engine/facts/knobs.h"
 #include "engine/memory_plan.h"
+#include "engine/option_rules.h"
 #include "engine/probe.h"
 #include "engine/tokenizer.h"
 #include "tuner/commands/nearest.h"
@@ -95,8 +96,11 @@ Study study_of(const CommonOptions& common, const std::string& model_directory, 
   study.objection = [check, memory = hardware.device_bytes](const Configuration& configuration) {
     return check(configuration, memory);
   };
-  study.kind_of_objection = [check, memory = hardware.device_bytes](const Configuration& configuration) -> std::optional<std::string> {
-    if (auto objection = check(configuration, 0)) return objection;
+  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload), memory = hardware.device_bytes](
+                                const Configuration& configuration) -> std::optional<std::string> {
+    // Without what would be accepted instead: that differs from one configuration to the next.
+    if (const auto objection = objection_to_options(model, options_of(configuration, 0), limits))
+      return objection->knob + ": " + objection->found;
     if (check(configuration, memory)) return "needs more memory than the " + size_in_words(memory) + " there";
     return std::nullopt;
   };

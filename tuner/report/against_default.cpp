@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tuner/accuracy_gate.h"
+#include "tuner/pareto.h"
 #include "tuner/report/metric_column.h"
 
 namespace moetune {
@@ -34,18 +35,16 @@ AgainstDefault against_default(const RunReport& report) {
   const AccuracyGate& gate = gate_named(report.request.gate);
   const std::optional<double> usual = first_value(report.trial(0), report);
   std::optional<double> best;
-  for (const Trial& trial : report.trials) {
-    if (trial.configuration == report.trial(0).configuration || trial.outcome != Outcome::ok ||
-        !meets_gate(trial, gate))
-      continue;
-    const std::optional<double> value = first_value(trial, report);
+  for (const Trial* trial : latest_ok_trials(report.trials)) {
+    if (trial->configuration == report.trial(0).configuration || !meets_gate(*trial, gate)) continue;
+    const std::optional<double> value = first_value(*trial, report);
     if (!value) continue;
     ++result.passing;
     if (!usual || *value >= *usual) continue;
     ++result.better;
     if (best && *best <= *value) continue;
     best = value;
-    result.best = trial.number;
+    result.best = trial->number;
   }
   if (result.best) {
     const std::string& metric = report.objectives.front().metric;

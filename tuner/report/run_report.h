@@ -15,7 +15,7 @@
 
 namespace moetune {
 
-// What was chosen and why.
+// What was chosen and why; from choose().
 struct Verdict {
   std::optional<std::int64_t> recommended;  // trial number; empty: nothing passes
   std::string reason;                       // in words
@@ -38,8 +38,8 @@ struct RunReport {
   std::string role_of(std::int64_t number) const;
 };
 
-// Reads request.json, hardware.json and trials.jsonl, finds the front and chooses. Throws InputError naming
-// the file.
+// Reads request.json, hardware.json and trials.jsonl and finds the front. The verdict is left empty: choose()
+// makes it from what is here. Throws InputError naming the file.
 RunReport read_run(const std::string& run_path);
 
 // Writes front.json, front.csv and report.md into the run directory. Throws std::runtime_error (disk).

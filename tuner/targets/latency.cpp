@@ -1,5 +1,6 @@
 #include "tuner/targets/latency.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr double narrow_interval = 0.03;       // of the median
 constexpr std::int64_t fewest_runs = 16;
+constexpr double spread_share = 0.5;           // of the measuring time, at least: a machine's mood lasts longer than 16 runs
 constexpr double warm_up_share = 0.25;         // of the measuring time, at most
 constexpr std::uint64_t window_stride = 1000;  // window numbers of one seed do not meet those of the next
 
@@ -48,15 +50,20 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   OccasionalWords say(progress);
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
+  double run_seconds = 0.0;
   for (double seconds = 0.0; !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
     say(fmt::format("warming up, run {}", warm_up.count() + 1));
     const RunTimes times = run_workload(engine, workload, text, window++);
     warm_up.add(sample_of(times));
     seconds += times.seconds;
+    run_seconds = times.seconds;
   }
 
   engine.reset_stats();
-  StopRule stop({.relative_width = narrow_interval, .at_least = fewest_runs, .seconds = most_seconds});
+  const auto spread_runs = static_cast<std::int64_t>(spread_share * most_seconds / run_seconds);
+  StopRule stop({.relative_width = narrow_interval,
+                 .at_least = std::max(fewest_runs, spread_runs),
+                 .seconds = most_seconds});
   std::vector<double> run_token_ms;
   std::vector<double> token_ms;
   std::vector<double> first_token_ms;
@@ -72,16 +79,15 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
     stop.add(sample_of(times), times.seconds);
   }
 
-  const std::string stopped = fmt::format("{} after {} runs", stop.reason(), stop.count());
   LatencyResult result;
   result.stats = engine.stats();
   if (!run_token_ms.empty()) {
-    Measurement& tpot = result.metrics["tpot_ms"] = time_measurement(run_token_ms, stopped);
+    Measurement& tpot = result.metrics["tpot_ms"] = time_measurement(run_token_ms, stop.reason());
     tpot.p99 = p99(token_ms);
     tpot.n = std::ssize(token_ms);
   }
-  result.metrics["ttft_ms"] = time_measurement(first_token_ms, stopped);
-  result.metrics["tokens_per_s"] = time_measurement(tokens_per_s, stopped);
+  result.metrics["ttft_ms"] = time_measurement(first_token_ms, stop.reason());
+  result.metrics["tokens_per_s"] = time_measurement(tokens_per_s, stop.reason());
   result.metrics["tokens_per_s"].p99.reset();  // of a rate the high end is the good one
   return result;
 }
