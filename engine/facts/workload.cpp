@@ -58,9 +58,20 @@ Workload quarter_lengths(Workload workload) {
 }
 
 Workload fitted_to_context(Workload workload, int max_context) {
-  const int excess = workload.context_tokens() - max_context;
-  if (excess > 0) workload.prompt_tokens -= excess;
-  if (workload.prompt_tokens < 1)
+  const int needed = workload.context_tokens();
+  if (needed <= max_context) return workload;
+  const int excess = needed - max_context;
+  if (workload.prompt_tokens - excess >= workload.output_tokens) {
+    workload.prompt_tokens -= excess;  // enough of a prompt is left: the answer keeps its length
+    return workload;
+  }
+  const auto scaled = [&](int tokens) { return static_cast<int>(std::int64_t{tokens} * max_context / needed); };
+  workload.prompt_tokens = scaled(workload.prompt_tokens);
+  workload.output_tokens = scaled(workload.output_tokens);
+  workload.round_prompt_tokens = scaled(workload.round_prompt_tokens);
+  const bool lost_a_part = workload.prompt_tokens < 1 || workload.output_tokens < 1 ||
+                           (workload.rounds > 1 && workload.round_prompt_tokens < 1);
+  if (lost_a_part)
     throw InputError("workload " + workload.name, "needs more context than the model's " + std::to_string(max_context) + " tokens",
                      "a workload whose output and rounds fit");
   return workload;

@@ -24,7 +24,7 @@ struct Workload {
   double piece_gap_seconds = 0.0;
   bool prewarmed = false;
   bool poisson_arrivals = false;
-  Slo slo;
+  Slo slo = {};
   std::uint64_t seed = 1;          // which windows of the calibration text
 
   // Longest context one sequence reaches, in tokens: sizes the KV cache.
@@ -40,7 +40,8 @@ std::vector<std::string> workload_names();
 // tiny-moe was trained on short contexts: it gets a quarter of every length.
 Workload quarter_lengths(Workload workload);
 
-// Cuts the lengths to what the model can hold; long_context uses the whole of it. Throws InputError when nothing is left.
+// Cuts the lengths to what the model can hold; long_context uses the whole of it. The prompt gives way first; where that
+// would leave less prompt than answer, all lengths shrink alike. Throws InputError when nothing is left of one.
 Workload fitted_to_context(Workload workload, int max_context);
 
 }  // namespace moetune

@@ -15,7 +15,7 @@ refused() {
 
 # Words of the command line.
 refused "unknown command 'tyne'.*did you mean tune\?" tyne
-refused "moetune tune: unknown flag '--bugdet'.*did you mean --budget\?" tune --bugdet 20m
+refused "tune: unknown flag '--bugdet'.*did you mean --budget\?" tune --bugdet 20m
 refused "unknown flag '--temperature'" measure --temperature 3
 refused "nothing takes the word 'twenty'" tune twenty
 refused "--seed: its value is missing" tune --seed

@@ -34,7 +34,7 @@ std::vector<Command> add_later_commands(CLI::App& program) {
     options->allow_extras()->prefix_command();
     const std::string name = later.name;
     commands.push_back({options, [name]() -> ExitCode {
-                          throw InputError("moetune " + name, "this build does not have this command yet",
+                          throw InputError(name, "this build does not have this command yet",
                                            "tune, measure, logits, report, list, validate");
                         }});
   }

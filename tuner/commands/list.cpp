@@ -165,12 +165,13 @@ const std::vector<Kind>& kinds() {
 ExitCode run_list(const std::string& what, const Console& console) {
   std::vector<std::string> names;
   for (const Kind& kind : kinds()) names.push_back(kind.name);
-  if (what == "servers" || what == "claims") throw InputError("moetune list", "'" + what + "': this build does not have them yet", fmt::format("{}", fmt::join(names, ", ")));
+  const std::string accepted = fmt::format("{}", fmt::join(names, ", "));
+  if (what.empty()) throw InputError("list", "nothing is named", accepted);
+  if (what == "servers" || what == "claims") throw InputError("list", "'" + what + "': this build does not have them yet", accepted);
   const auto kind = std::ranges::find(kinds(), what, &Kind::name);
   if (kind == kinds().end()) {
     const std::string closest = nearest(what, names);
-    throw InputError("moetune list", what.empty() ? "nothing named" : "'" + what + "'",
-                     closest.empty() ? fmt::format("{}", fmt::join(names, ", ")) : "did you mean " + closest + "?");
+    throw InputError("list", "unknown kind '" + what + "'" + (closest.empty() ? "" : ", did you mean " + closest + "?"), accepted);
   }
   const Listing listing = kind->list();
   console.result(listing.table.rows.empty() ? listing.when_empty : listing.table.text());

@@ -58,7 +58,7 @@ std::vector<std::int32_t> parse_tokens(const std::string& where, std::string tex
 
 std::vector<std::int32_t> tokens_of(const LogitsOptions& options, const ModelSpec& spec) {
   if (options.tokens.empty() == options.tokens_file.empty())
-    throw InputError("moetune logits", options.tokens.empty() ? "no tokens given" : "--tokens and --tokens-file together",
+    throw InputError("logits", options.tokens.empty() ? "no tokens given" : "--tokens and --tokens-file together",
                      "one of --tokens 1,5,9 and --tokens-file FILE");
   std::vector<std::int32_t> ids;
   if (!options.tokens.empty()) {

@@ -123,7 +123,7 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   TrialLog log(run.trials_file());
 
   console.log(study_text(study));
-  for (const std::string& remark : study.remarks) console.log(remark);
+  for (const std::string& remark : study.remarks) study.made_up ? console.warn(remark) : console.log(remark);
   console.log(space_text(space, legal));
   console.log(fmt::format("run directory {}; Ctrl-C stops, --resume goes on\n", run.path()));
   if (!run.notice().empty()) console.warn(run.notice());

@@ -31,8 +31,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& word, const std::string& kind,
                          const std::vector<std::string>& accepted) {
+  const std::string found = "unknown " + kind + " '" + word + "'";
   const std::string closest = nearest(word, accepted);
-  throw InputError(where, "unknown " + kind + " '" + word + "'", closest.empty() ? joined(accepted) : "did you mean " + closest + "?");
+  if (!closest.empty()) throw InputError(where, found + ", did you mean " + closest + "?", "");
+  throw InputError(where, found, joined(accepted));
 }
 
 }  // namespace
@@ -41,14 +43,14 @@ void refuse_unknown_words(const CLI::App& program) {
   const auto unknown_commands = program.remaining();
   if (!unknown_commands.empty()) {
     const std::string& word = unknown_commands.front();
-    if (word.starts_with('-')) refuse("moetune", word, "flag", flag_names(program));
-    refuse("moetune", word, "command", command_names(program));
+    if (word.starts_with('-')) refuse("command line", word, "flag", flag_names(program));
+    refuse("command line", word, "command", command_names(program));
   }
   for (const CLI::App* command : program.get_subcommands()) {
     const auto unknown = command->remaining();
-    if (unknown.empty()) continue;
+    if (unknown.empty() || command->get_prefix_command()) continue;  // the latter takes any words
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
-    const std::string where = "moetune " + command->get_name();
+    const std::string where = command->get_name();
     if (word.starts_with('-')) refuse(where, word, "flag", flag_names(*command));
     throw InputError(where, "nothing takes the word '" + word + "'", "the options of 'moetune " + command->get_name() + " --help'");
   }

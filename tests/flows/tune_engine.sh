@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The whole path on the embedded model, short: front, verdict, profile; no trial lost, doubled or measured again.
+# flow: serial
+source "$(dirname "$0")/support/flow.sh"
+export XDG_CACHE_HOME=$PWD/cache
+
+tune() { "$MOETUNE" tune --space quick --timing 0.2s "$@"; }
+
+expect_exit 0 tune --run run --max-trials 4
+expect_in err.txt 'space quick: [0-9]+ of [0-9]+ configurations can run here'
+expect_in err.txt 'router: gpu needs a GPU'
+expect_in out.txt '^Launch: '
+expect_exit 0 "$MOETUNE" validate run
+python3 - <<'PY' || fail "the run does not say what the contract asks for"
+import json
+trials = [json.loads(line) for line in open("run/trials.jsonl")]
+assert [t["trial"] for t in trials] == [0, 1, 2, 3], trials
+first = trials[0]
+assert first["configuration"]["top_k"] == 8 and first["configuration"]["expert_quant"] == "checkpoint", first
+assert first["metrics"]["kl_mean"]["value"] == 0 and first["metrics"]["kl_mean"]["n"] == 4096, first
+for name in ("tpot_ms", "ttft_ms", "tokens_per_s", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate",
+             "router_mass", "output_snr_db", "cache_hit", "device_bytes", "host_bytes"):
+    assert name in first["metrics"], name
+for trial in trials:
+    for metric in trial["metrics"].values():
+        assert metric["origin"] == "measured", metric
+    tpot = trial["metrics"]["tpot_ms"]
+    assert (tpot.get("p99") is not None) == (tpot["n"] >= 368), tpot
+profile = json.load(open("run/profile.json"))
+assert profile["hardware"]["device"] == "cpu" and profile["model"]["name"] == "tiny-moe", profile
+PY
+
+# Killed at once, resumed: the trials that were there are not touched, the others are added.
+expect_exit 0 tune --run cut --max-trials 2
+cp cut/trials.jsonl before.jsonl
+"$MOETUNE" tune --space quick --timing 0.2s --run cut --resume --max-trials 6 >/dev/null 2>&1 &
+tuner=$!
+until [[ $(wc -l < cut/trials.jsonl) -ge 3 ]]; do kill -0 $tuner 2>/dev/null || fail "ended before it could be killed"; done
+kill -KILL $tuner
+wait $tuner || true
+expect_exit 0 tune --run cut --resume --max-trials 6
+head -n 2 cut/trials.jsonl | cmp - before.jsonl || fail "a logged trial was measured again"
+python3 -c '
+import json
+trials = [json.loads(line) for line in open("cut/trials.jsonl")]
+assert [t["trial"] for t in trials] == list(range(6))
+assert len({json.dumps(t["configuration"], sort_keys=True) for t in trials}) == 6
+' || fail "a trial was lost or doubled"
+
+# measure: the same path, one configuration.
+expect_exit 0 "$MOETUNE" measure --set top_k=7 --set expert_cache=0.5 --budget 0.3s --json
+python3 - <<'PY' || fail "measure --json is not what it should be"
+import json
+trial = json.load(open("out.txt"))
+assert trial["outcome"] == "ok" and trial["configuration"]["top_k"] == 7, trial
+assert 0 < trial["metrics"]["kl_mean"]["value"] < 0.02, trial["metrics"]["kl_mean"]
+assert 0 < trial["metrics"]["cache_hit"]["value"] < 1, trial["metrics"]["cache_hit"]
+assert trial["metrics"]["host_bytes"]["value"] > 0
+PY
+
+# Too little memory: named, with what is missing and the knob that would free it.
+expect_exit 4 "$MOETUNE" measure --set expert_cache=1 --device-memory 8MiB
+expect_in err.txt 'MiB missing'
+expect_exit 4 "$MOETUNE" tune --device-memory 1MiB --max-trials 2
+expect_in err.txt 'nearest.*MiB more than.*there'
+expect_exit 0 "$MOETUNE" tune --device-memory 9MiB --max-trials 2 --timing 0.2s
+expect_in err.txt 'needs more memory than the 9.00 MiB there'
+
+# Another layout, without a tokenizer: said, and measured all the same.
+expect_exit 0 "$MOETUNE" measure --model "$MOETUNE_SOURCE_DIR/tests/golden/mixtral" --budget 0.3s
+expect_in err.txt 'seeded ids'

@@ -1,0 +1,109 @@
+// The engine target: from a configuration to the metrics of the contract, and the outcomes of those that cannot run.
+#include "tuner/targets/engine_target.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "tests/support/cache_folder.h"
+#include "tests/support/message_of.h"
+#include "tests/support/source_dir.h"
+
+namespace moetune {
+namespace {
+
+EngineTargetSetup setup_for(const std::string& model) {
+  EngineTargetSetup setup;
+  setup.model_directory = source_dir() + "/" + model;
+  setup.workload = {.name = "short", .prompt_tokens = 24, .output_tokens = 9};
+  setup.latency_seconds = 0.1;
+  return setup;
+}
+
+class EngineTargetTest : public ::testing::Test {
+ protected:
+  TargetResult measure(EngineTarget& target, const std::map<std::string, std::string>& values) {
+    words_.clear();
+    return target.measure({values}, 1, [this](const std::string& words) { words_ += words + "\n"; });
+  }
+
+  testing::CacheFolder cache_;
+  std::string words_;  // of progress
+};
+
+TEST(EngineTargetSetup, SurvivesItsTripToTheWorker) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.calibration_file = "text.txt";
+  setup.threads = 2;
+  setup.device_memory_bytes = 12345678901;
+  setup.usd_per_hour = 2.5;
+  const nlohmann::json object = to_json_value(setup);
+  EXPECT_EQ(to_json_value(engine_target_setup_from_json(object, "setup")), object);
+}
+
+TEST(EngineTargetSetup, OptionsComeFromTheKnobTable) {
+  const EngineOptions options = options_of({{{"top_k", "3"}, {"expert_quant", "int4"}, {"expert_cache", "0.5"}}}, 2);
+  EXPECT_EQ(options.top_k, 3);
+  EXPECT_EQ(options.expert_quant, NumberType::int4);
+  EXPECT_EQ(options.expert_cache_fraction, 0.5);
+  EXPECT_EQ(options.cpu_threads, 2);
+  EXPECT_TRUE(has_text(message_of<InputError>([] { options_of({{{"topk", "3"}}}, 0); }), "topk"));
+}
+
+TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.usd_per_hour = 3.6;
+  EngineTarget target(setup, {});
+  const TargetResult result = measure(target, {{"top_k", "7"}, {"expert_cache", "0.5"}});
+  ASSERT_EQ(result.outcome, Outcome::ok) << result.reason;
+  for (const char* name : {"tpot_ms", "ttft_ms", "tokens_per_s", "kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio",
+                           "route_flip_rate", "router_mass", "output_snr_db", "cache_hit", "device_bytes", "host_bytes",
+                           "usd_per_mtok"})
+    EXPECT_TRUE(result.metrics.contains(name)) << name;
+  EXPECT_EQ(result.metrics.at("kl_mean").n, 4096);
+  EXPECT_GT(result.metrics.at("kl_mean").value, 0.001);
+  EXPECT_LT(result.metrics.at("kl_mean").value, 0.02);
+  EXPECT_LT(result.metrics.at("cache_hit").value, 1.0);
+  EXPECT_GT(result.metrics.at("host_bytes").value, 0.0);
+  // 3.6 USD an hour are 0.001 a second.
+  EXPECT_NEAR(result.metrics.at("usd_per_mtok").value, 1000.0 / result.metrics.at("tokens_per_s").value, 1e-6);
+
+  // Where experts lie does not change the output: it is not scored again.
+  const TargetResult resident = measure(target, {{"top_k", "7"}, {"expert_cache", "1"}});
+  EXPECT_EQ(resident.metrics.at("kl_mean").value, result.metrics.at("kl_mean").value);
+  EXPECT_EQ(words_.find("accuracy"), std::string::npos) << words_;
+  EXPECT_EQ(resident.metrics.at("cache_hit").value, 1.0);
+  EXPECT_GT(resident.metrics.at("device_bytes").value, result.metrics.at("device_bytes").value);
+}
+
+TEST_F(EngineTargetTest, WhatCannotRunIsAnOutcomeWithAReason) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.device_memory_bytes = 9 << 20;
+  EngineTarget target(setup, {});
+  const TargetResult large = measure(target, {{"expert_cache", "1"}});
+  EXPECT_EQ(large.outcome, Outcome::infeasible);
+  EXPECT_TRUE(has_text(large.reason, "missing"));
+  const TargetResult split = measure(target, {{"tensor_parallel", "4"}});
+  EXPECT_EQ(split.outcome, Outcome::infeasible);
+  EXPECT_TRUE(has_text(split.reason, "tensor_parallel"));
+  const TargetResult unknown = measure(target, {{"expert_quant", "int3"}});
+  EXPECT_EQ(unknown.outcome, Outcome::infeasible);
+  EXPECT_EQ(measure(target, {{"expert_cache", "0.25"}}).outcome, Outcome::ok) << "the target stays usable";
+}
+
+TEST_F(EngineTargetTest, EveryGoldenLayoutCanBeMeasured) {
+  for (const char* layout : {"deepseek_v3_yarn", "mixtral", "qwen3_moe_yarn"}) {
+    EngineTarget target(setup_for(std::string("tests/golden/") + layout), {});
+    const TargetResult result = measure(target, {{"top_k", "1"}});
+    ASSERT_EQ(result.outcome, Outcome::ok) << layout << ": " << result.reason;
+    EXPECT_GE(result.metrics.at("kl_mean").n, 2048) << layout;
+    EXPECT_GT(result.metrics.at("kl_mean").value, 0.0) << layout;
+  }
+}
+
+TEST_F(EngineTargetTest, ABadModelIsTheSetupsFault) {
+  EXPECT_TRUE(has_text(message_of<InputError>([] { EngineTarget(setup_for("tests/golden"), {}); }), "config.json"));
+}
+
+}  // namespace
+}  // namespace moetune
