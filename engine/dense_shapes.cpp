@@ -6,10 +6,10 @@ namespace {
 Slice all(std::int64_t count) { return {0, count}; }
 Slice scaled(Slice slice, std::int64_t width) { return {slice.begin * width, slice.count * width}; }
 
-FeedForwardShape feed_forward_shape(NumberType type, std::int64_t hidden, Slice inner) {
-  return {.gate = {type, inner, all(hidden)},
-          .up = {type, inner, all(hidden)},
-          .down = {type, all(hidden), inner}};
+FeedForwardShape feed_forward_shape(NumberType type, Packing packing, std::int64_t hidden, Slice inner) {
+  return {.gate = {type, inner, all(hidden), packing},
+          .up = {type, inner, all(hidden), packing},
+          .down = {type, all(hidden), inner, packing}};
 }
 
 void add_gqa(const ModelSpec& spec, NumberType type, const Shard& shard, LayerShape& shape) {
@@ -55,30 +55,39 @@ LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int 
   const NumberType type = options.dense_quant.value_or(spec.checkpoint_type);
   LayerShape shape;
   shape.f32_elements = std::int64_t{2} * spec.hidden;
+  const Packing packing = packing_for(options);
   if (spec.attention == AttentionKind::mla)
     add_mla(spec, type, shard, shape);
   else
     add_gqa(spec, type, shard, shape);
+  for (MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o})
+    matrix->packing = packing;
   if (!spec.moe_layers[static_cast<std::size_t>(layer)]) {
-    shape.dense = feed_forward_shape(type, spec.hidden, shard.dense_inner(spec));
+    shape.dense = feed_forward_shape(type, packing, spec.hidden, shard.dense_inner(spec));
     return shape;
   }
   shape.router = {spec.checkpoint_type, all(spec.experts), all(spec.hidden)};
   if (spec.routing == RoutingRule::grouped_sigmoid_bias) shape.f32_elements += spec.experts;
-  if (spec.shared_experts > 0) shape.shared = feed_forward_shape(type, spec.hidden, shard.shared_inner(spec));
+  if (spec.shared_experts > 0)
+    shape.shared = feed_forward_shape(type, packing, spec.hidden, shard.shared_inner(spec));
   return shape;
 }
 
-ModelShape model_shape(const ModelSpec& spec, const Shard& shard) {
+Packing packing_for(const EngineOptions& options) {
+  return options.device == DeviceKind::cuda ? Packing::tiles : Packing::rows;
+}
+
+ModelShape model_shape(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
   ModelShape shape;
   shape.embedding = {spec.checkpoint_type, all(spec.vocabulary), all(spec.hidden)};
-  if (!spec.tied_embeddings) shape.head = {spec.checkpoint_type, shard.vocabulary(spec), all(spec.hidden)};
+  if (!spec.tied_embeddings) 
+    shape.head = {spec.checkpoint_type, shard.vocabulary(spec), all(spec.hidden), packing_for(options)};
   shape.f32_elements = spec.hidden + spec.rope.dim / 2;
   return shape;
 }
 
 std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
-  const ModelShape model = model_shape(spec, shard);
+  const ModelShape model = model_shape(spec, options, shard);
   std::int64_t bytes = bytes_of(model.embedding) + bytes_of(model.head) + model.f32_elements * kF32Bytes;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerShape shape = layer_shape(spec, options, layer, shard);
@@ -96,7 +105,8 @@ NumberType expert_type(const ModelSpec& spec, const EngineOptions& options) {
 }
 
 ExpertLayout expert_layout(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
-  return ExpertLayout::of(expert_type(spec, options), spec.hidden, shard.expert_inner(spec).count);
+  return ExpertLayout::of(expert_type(spec, options), spec.hidden, shard.expert_inner(spec).count,
+                          packing_for(options));
 }
 
 }  // namespace moetune

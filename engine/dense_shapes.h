@@ -17,9 +17,10 @@ struct MatrixShape {
   NumberType type = NumberType::f32;
   Slice rows;
   Slice columns;
+  Packing packing = Packing::rows;
 
   bool exists() const { return rows.count > 0; }
-  MatrixLayout layout() const { return MatrixLayout::of(type, rows.count, columns.count); }
+  MatrixLayout layout() const { return MatrixLayout::of(type, rows.count, columns.count, packing); }
 };
 
 struct FeedForwardShape {
@@ -49,7 +50,10 @@ struct ModelShape {
   MatrixShape head;  // (vocabulary part, hidden), checkpoint type; absent when tied: rows of the embedding
   std::int64_t f32_elements = 0;  // final norm, rotary frequencies
 };
-ModelShape model_shape(const ModelSpec& spec, const Shard& shard);
+ModelShape model_shape(const ModelSpec& spec, const EngineOptions& options, const Shard& shard);
+
+// How matrices lie where these options run: tiles for a GPU's tensor cores. Embeddings and routers stay in rows everywhere.
+Packing packing_for(const EngineOptions& options);
 
 // Bytes of all of it on one rank.
 std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard);

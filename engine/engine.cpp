@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <optional>
 #include <stdexcept>
 
@@ -29,6 +30,14 @@ Cpu rank_cpu(const EngineOptions& options) {
   return Cpu(std::max(1, threads / options.tensor_parallel));
 }
 
+Device rank_device([[maybe_unused]] const EngineOptions& options, const Cpu& cpu) {
+#if MOETUNE_HAS_CUDA
+  if (options.device == DeviceKind::cuda) return Cuda(0);
+#endif
+  assert(options.device == DeviceKind::cpu);  // objection_to_options() refuses a GPU that this build cannot use
+  return cpu;
+}
+
 SlotDirectory::Shape cache_shape(const ModelSpec& spec, const EngineOptions& options) {
   return {.layers = spec.moe_layer_count(),
           .experts = spec.experts,
@@ -37,7 +46,7 @@ SlotDirectory::Shape cache_shape(const ModelSpec& spec, const EngineOptions& opt
 }
 
 bool needs_reload(const ModelSpec& spec, const EngineOptions& from, const EngineOptions& to) {
-  return from.tensor_parallel != to.tensor_parallel || from.dense_quant != to.dense_quant ||
+  return from.device != to.device || from.tensor_parallel != to.tensor_parallel || from.dense_quant != to.dense_quant ||
          expert_type(spec, from) != expert_type(spec, to);
 }
 
@@ -54,7 +63,8 @@ struct Engine::Impl {
         threads(chosen.tensor_parallel) {
     renew_group();
     for (int rank = 0; rank < options.tensor_parallel; ++rank) {
-      ranks.push_back(std::make_unique<Rank>(rank_cpu(options)));
+      const Cpu cpu = rank_cpu(options);
+      ranks.push_back(std::make_unique<Rank>(cpu, rank_device(options, cpu)));
       ranks.back()->spec = &spec;
       ranks.back()->shard = {rank, options.tensor_parallel};
       ranks.back()->top_k = effective_top_k(spec, options);

@@ -35,6 +35,10 @@ class ExpertCache {
 
   // ids: (tokens, k) expert ids on the host.
   void begin_layer(int moe_layer, std::span<const std::int32_t> ids);
+  // Where all experts are resident and nobody counts, the router's choice need not come to the host: the table and slots
+  // of the layer, for one wave.
+  void begin_resident_layer(int moe_layer);
+
   // Makes the next wave resident; false when all experts of the layer have had theirs.
   bool next_wave();
   // (experts) i32: slots of the experts of this wave; others may appear only where there is a single wave.
@@ -60,6 +64,7 @@ class ExpertCache {
   // On a CPU a slot is memory like any other: experts are loaded straight into it.
   std::byte* slot_data(int slot) const { return slots_.data() + slot * layout().bytes; }
   void fill_all();
+  void load_into(int slot, int layer, int expert);
   void load(std::span<const std::int32_t> experts);
   void upload_table(int moe_layer);
   void upload_wave_table(std::span<const std::int32_t> experts);

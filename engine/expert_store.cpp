@@ -50,10 +50,12 @@ void ExpertStore::pack(std::size_t index, void* destination) const {
   const Source& source = sources_[index];
   const Slice hidden{0, source.down.out};
   const NumberType type = layout_.gate.type;
+  const Packing packing = layout_.gate.packing;
   auto* bytes = static_cast<std::byte*>(destination);
-  read_matrix(files_, single_thread(), source.gate, {type, inner_, hidden}, bytes);
-  read_matrix(files_, single_thread(), source.up, {type, inner_, hidden}, bytes + layout_.up_offset);
-  read_matrix(files_, single_thread(), source.down, {type, hidden, inner_}, bytes + layout_.down_offset);
+  read_matrix(files_, single_thread(), source.gate, {type, inner_, hidden, packing}, bytes);
+  read_matrix(files_, single_thread(), source.up, {type, inner_, hidden, packing}, bytes + layout_.up_offset);
+  read_matrix(files_, single_thread(), source.down, {type, hidden, inner_, packing},
+              bytes + layout_.down_offset);
 }
 
 void ExpertStore::keep_outside(ParallelPool& pool) {

@@ -52,16 +52,30 @@ void show_to_observer(Rank& rank, const Chosen& chosen, int layer) {
   rank.observer(layer, rank.chosen_ids, rank.chosen_weights, static_cast<int>(chosen.ids.dim(0)), rank.top_k);
 }
 
+// The cache decides on the host. Where nothing is to be decided or shown, the choice stays on the device: waiting for it
+// would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
+bool host_must_know(const Rank& rank) {
+  return shares_host_memory(rank.device) || !rank.cache->is_resident() || rank.observer;
+}
+
+void run_wave(Rank& rank, const Tensor& x, const Tensor& ids, const Tensor& rows) {
+  const ExpertCache& cache = *rank.cache;
+  run(rank.device, ExpertFfn{.x = x,
+                             .ids = ids,
+                             .slot_of_expert = cache.wave_table(),
+                             .slots = cache.slots(),
+                             .layout = cache.layout(),
+                             .rows = rows});
+}
+
 void run_experts(Rank& rank, const Tensor& x, const Tensor& ids, const Tensor& rows, int moe_layer) {
   ExpertCache& cache = *rank.cache;
+  if (!host_must_know(rank)) {
+    cache.begin_resident_layer(moe_layer);
+    return run_wave(rank, x, ids, rows);
+  }
   cache.begin_layer(moe_layer, rank.chosen_ids);
-  while (cache.next_wave())
-    run(rank.device, ExpertFfn{.x = x,
-                               .ids = ids,
-                               .slot_of_expert = cache.wave_table(),
-                               .slots = cache.slots(),
-                               .layout = cache.layout(),
-                               .rows = rows});
+  while (cache.next_wave()) run_wave(rank, x, ids, rows);
 }
 
 }  // namespace
@@ -87,7 +101,7 @@ void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int 
   const Tensor output = first_rows(rank.scratch.output, {tokens, hidden});
   const Tensor rows = first_rows(rank.scratch.expert_rows, {tokens, rank.top_k, hidden});
   const Chosen chosen = route(rank, weights, x);
-  read_back(rank, chosen.ids, rank.chosen_ids);  // the cache decides on the host
+  if (host_must_know(rank)) read_back(rank, chosen.ids, rank.chosen_ids);
   show_to_observer(rank, chosen, layer);
 
   if (weights.shared.gate.empty())

@@ -5,7 +5,9 @@ namespace moetune {
 KvCache::Shape KvCache::Shape::of(const ModelSpec& spec, const EngineOptions& options, const Shard& shard,
                                   int sequences, int context_tokens) {
   Shape shape{.layers = spec.layers, .sequences = sequences, .context = context_tokens};
-  shape.type = options.kv_type.value_or(NumberType::f32);
+  // On a GPU the cache is read at the memory's rate: bf16, unless the checkpoint is finer than that.
+  const bool is_half = options.device == DeviceKind::cuda && spec.checkpoint_type != NumberType::f32;
+  shape.type = options.kv_type.value_or(is_half ? NumberType::bf16 : NumberType::f32);
   if (spec.attention == AttentionKind::mla) {
     shape.key_width = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
   } else {

@@ -8,6 +8,7 @@
 
 #include "engine/facts/error.h"
 #include "kernels/quantize.h"
+#include "kernels/tile_packing.h"
 
 namespace moetune {
 namespace {
@@ -56,6 +57,15 @@ void pack_matrix(Cpu& cpu, const Tensor& source, const MatrixShape& part, void* 
 void read_matrix(FileSet& files, Cpu& cpu, const StoredMatrix& source, const MatrixShape& part,
                  void* destination) {
   const MatrixLayout layout = part.layout();
+  if (layout.packing == Packing::tiles) {
+    MatrixShape rows = part;
+    rows.packing = Packing::rows;
+    thread_local std::vector<std::byte> packed_rows;
+    packed_rows.resize(static_cast<std::size_t>(rows.layout().bytes));
+    read_matrix(files, cpu, source, rows, packed_rows.data());
+    pack_tiles(cpu, {packed_rows.data(), rows.layout()}, destination);
+    return;
+  }
   const std::int64_t offset = source.extent.offset + part.rows.begin * source.row_bytes();
   const std::int64_t bytes = part.rows.count * source.row_bytes();
   const bool needs_no_change =

@@ -11,6 +11,7 @@
 #include "engine/dense_shapes.h"
 #include "engine/facts/knobs.h"
 #include "engine/shard.h"
+#include "kernels/device.h"
 #include "kernels/parallel_for.h"
 
 namespace moetune {
@@ -33,7 +34,7 @@ Rule type_rule(const char* knob, const std::optional<NumberType>& type, const Ty
   if (!type || std::ranges::find(types, *type) != types.end()) return std::nullopt;
   std::string names;
   for (const NumberType known : types) names += (names.empty() ? "" : ", ") + std::string(name_of(known));
-  return Objection{knob, fmt::format("{} is not implemented on a CPU", name_of(*type)), names};
+  return Objection{knob, fmt::format("{} is not implemented", name_of(*type)), names};
 }
 
 Rule top_k_rule(const ModelSpec& spec, const EngineOptions& options) {
@@ -110,9 +111,33 @@ Rule thread_rule(const EngineOptions& options) {
                    fmt::format("1 .. {}, the cores here", cores)};
 }
 
+// Where the layers run, and what a GPU does not do in this build.
+Rule placement_rule(const EngineOptions& options) {
+  if (options.device == DeviceKind::cpu) {
+    if (options.router == RouterPlacement::gpu) return Objection{"router", "gpu needs a GPU", "cpu"};
+    return std::nullopt;
+  }
+#if MOETUNE_HAS_CUDA
+  static const int gpus = Cuda::count();
+  if (gpus == 0) return Objection{"device", "cuda: no GPU can be used here", "cpu"};
+#else
+  return Objection{"device", "cuda: this build has no GPU code", "cpu"};
+#endif
+  if (options.router == RouterPlacement::cpu)
+    return Objection{"router", "cpu: this build routes on the device that computes", "gpu"};
+  if (options.expert_cache_fraction < 1.0 || options.expert_cache_bytes > 0)
+    return Objection{"expert_cache", "below 1: this build keeps all experts resident on a GPU", "1"};
+  return std::nullopt;
+}
+
+Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
+  if (options.device == DeviceKind::cpu || expert_type(spec, options) != NumberType::f32) return std::nullopt;
+  return Objection{"expert_quant", "f32 experts: a GPU's tensor cores do not take them", "bf16, int8, int4, int4_g32"};
+}
+
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
-  if (options.router == RouterPlacement::gpu) return Objection{"router", "gpu needs a GPU", "cpu"};
+  if (Rule rule = placement_rule(options)) return rule;
   const EngineOptions defaults;
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
                            "top_k_rule", "max_sequences", "prefix_cache"}) {
@@ -151,6 +176,7 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
   if (Rule rule = cache_rule(spec, options)) return rule;
   if (Rule rule = thread_rule(options)) return rule;
   if (Rule rule = unsupported_rule(options)) return rule;
+  if (Rule rule = gpu_type_rule(spec, options)) return rule;
   return limit_rule(spec, options, limits);
 }
 

@@ -24,7 +24,7 @@ struct Rank {
   Shard shard;
   LocalGroup* group = nullptr;  // null with one rank
   Cpu host;                     // loads, packs and reads experts
-  Device device;                // computes; the same threads where it is a CPU
+  Device device;                // computes; the same threads as host where it is a CPU
   Weights weights;
   KvCache kv;
   Scratch scratch;
@@ -36,7 +36,7 @@ struct Rank {
   std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;
 
-  explicit Rank(const Cpu& cpu) : host(cpu), device(cpu) {}
+  Rank(const Cpu& cpu, Device on) : host(cpu), device(std::move(on)) {}
 };
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.

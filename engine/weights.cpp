@@ -11,6 +11,7 @@
 #include "engine/matrix_packing.h"
 #include "engine/tensor_names.h"
 #include "kernels/rope.h"
+#include "kernels/tile_layout.h"
 
 namespace moetune {
 namespace {
@@ -90,13 +91,21 @@ class Loader {
   WeightMatrix packed(const StoredMatrix& source, const MatrixShape& shape) {
     const MatrixLayout layout = shape.layout();
     std::byte* data = reserve(layout.bytes);
-    const std::int64_t rows_per_piece = std::max<std::int64_t>(1, kPieceBytes / source.row_bytes());
+    // Whole tiles, so that a piece of a tiled matrix is contiguous.
+    const std::int64_t rows_per_piece =
+        std::max<std::int64_t>(1, kPieceBytes / source.row_bytes() / kTileRows) * kTileRows;
     for (std::int64_t first = 0; first < shape.rows.count; first += rows_per_piece) {
       const std::int64_t rows = std::min(rows_per_piece, shape.rows.count - first);
-      const MatrixShape piece{shape.type, {shape.rows.begin + first, rows}, shape.columns};
+      const MatrixShape piece{shape.type, {shape.rows.begin + first, rows}, shape.columns, shape.packing};
       const MatrixLayout part = piece.layout();
       staging_.resize(static_cast<std::size_t>(part.bytes));
       read_matrix(files_, host_, source, piece, staging_.data());
+      if (layout.packing == Packing::tiles) {
+        const TileLayout tiles = TileLayout::of(shape.type, rows, shape.columns.count);
+        copy_to_device(device_, staging_.data(), data + first / kTileRows * tiles.tile_bytes,
+                       tiles.tiles * tiles.tile_bytes);
+        continue;
+      }
       const std::int64_t scale_row_bytes = layout.scales_per_row * layout.scale_bytes;
       copy_to_device(device_, staging_.data(), data + first * layout.row_bytes, rows * layout.row_bytes);
       copy_to_device(device_, staging_.data() + part.scales_offset,
@@ -212,7 +221,7 @@ Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, co
                      const Shard& shard) {
   const ModelSpec& spec = checkpoint.spec();
   const ModelTensors names = model_tensors(spec);
-  const ModelShape shape = model_shape(spec, shard);
+  const ModelShape shape = model_shape(spec, options, shard);
   Weights weights;
   Loader loader(device, host, checkpoint, options, weights);
   weights.embedding = loader.as_shipped(names.embedding, shape.embedding);

@@ -16,6 +16,7 @@ struct StoreKv {
   Tensor cache;      // (slots, context, width) f32, f16 or bf16
 };
 void run(Cpu& cpu, const StoreKv& op);
+void run(Cuda& cuda, const StoreKv& op);
 
 struct Attention {
   Tensor q;          // (tokens, heads, head_dim) f32
@@ -29,5 +30,6 @@ struct Attention {
   int window = 0;  // > 0: only the last `window` positions are seen
 };
 void run(Cpu& cpu, const Attention& op);
+void run(Cuda& cuda, const Attention& op);
 
 }  // namespace moetune

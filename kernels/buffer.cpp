@@ -7,6 +7,10 @@
 #include <new>
 #include <stdexcept>
 
+#if MOETUNE_HAS_CUDA
+#include "kernels/cuda_memory.h"
+#endif
+
 namespace moetune {
 namespace {
 constexpr std::size_t kAlignment = 256;
@@ -34,25 +38,48 @@ std::int64_t bytes_of(NumberType type, std::initializer_list<std::int64_t> shape
       throw std::invalid_argument("a tensor's shape is negative or larger than memory can be");
   return bytes;
 }
+
+void copy_in(Cpu&, const void* host, void* on_device, std::int64_t bytes) {
+  std::memcpy(on_device, host, static_cast<std::size_t>(bytes));
+}
+void copy_out(Cpu&, const void* on_device, void* host, std::int64_t bytes) {
+  std::memcpy(host, on_device, static_cast<std::size_t>(bytes));
+}
+
+std::shared_ptr<std::byte> allocate(Cpu&, std::int64_t bytes) {
+  return allocate(static_cast<std::size_t>(bytes > 0 ? bytes : 1));
+}
+
+#if MOETUNE_HAS_CUDA
+void copy_in(Cuda& cuda, const void* host, void* on_device, std::int64_t bytes) {
+  cuda_copy_to_device(cuda, host, on_device, bytes);
+}
+void copy_out(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes) {
+  cuda_copy_to_host(cuda, on_device, host, bytes);
+}
+std::shared_ptr<std::byte> allocate(Cuda& cuda, std::int64_t bytes) { return cuda_allocate(cuda, bytes); }
+#endif
 }  // namespace
 
 // A size of 0 still gives an address, so that an empty tensor is not taken for an absent one.
 Buffer::Buffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
   assert(bytes >= 0);
-  std::visit([&](Cpu&) { data_ = allocate(static_cast<std::size_t>(bytes > 0 ? bytes : 1)); }, device);
+  std::visit([&](auto& on) { data_ = allocate(on, bytes); }, device);
 }
 
 OwnedTensor::OwnedTensor(Device& device, NumberType type, std::initializer_list<std::int64_t> shape)
     : buffer_(device, bytes_of(type, shape)), view_(buffer_.data(), type, shape) {}
 
+bool shares_host_memory(const Device& device) { return std::holds_alternative<Cpu>(device); }
+
 void copy_to_device(Device& device, const void* host, void* on_device, std::int64_t bytes) {
   if (bytes == 0) return;
-  std::visit([&](Cpu&) { std::memcpy(on_device, host, static_cast<std::size_t>(bytes)); }, device);
+  std::visit([&](auto& on) { copy_in(on, host, on_device, bytes); }, device);
 }
 
 void copy_to_host(Device& device, const void* on_device, void* host, std::int64_t bytes) {
   if (bytes == 0) return;
-  std::visit([&](Cpu&) { std::memcpy(host, on_device, static_cast<std::size_t>(bytes)); }, device);
+  std::visit([&](auto& on) { copy_out(on, on_device, host, bytes); }, device);
 }
 
 }  // namespace moetune

@@ -39,6 +39,9 @@ class OwnedTensor {
   Tensor view_;
 };
 
+// Does the host read the device's memory as it is? Then looking at a result costs no wait.
+bool shares_host_memory(const Device& device);
+
 // Copies between host memory and a device; the host may reuse its memory when they return. to_host waits for
 // the device.
 void copy_to_device(Device& device, const void* host, void* on_device, std::int64_t bytes);

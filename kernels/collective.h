@@ -31,5 +31,6 @@ struct AllReduce {
   int rank = 0;
 };
 void run(Cpu& cpu, const AllReduce& op);
+void run(Cuda& cuda, const AllReduce& op);
 
 }  // namespace moetune

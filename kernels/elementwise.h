@@ -11,5 +11,6 @@ struct Add {
   Tensor y;  // f32, same shape, added to
 };
 void run(Cpu& cpu, const Add& op);
+void run(Cuda& cuda, const Add& op);
 
 }  // namespace moetune

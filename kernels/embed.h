@@ -13,5 +13,6 @@ struct Embed {
   Tensor y;            // (tokens, hidden) f32
 };
 void run(Cpu& cpu, const Embed& op);
+void run(Cuda& cuda, const Embed& op);
 
 }  // namespace moetune

@@ -22,6 +22,7 @@ struct ExpertFfn {
   Tensor rows;  // (tokens, k, hidden) f32, written where the expert is in this wave
 };
 void run(Cpu& cpu, const ExpertFfn& op);
+void run(Cuda& cuda, const ExpertFfn& op);
 
 struct Combine {
   Tensor rows;     // (tokens, k, hidden) f32
@@ -29,5 +30,6 @@ struct Combine {
   Tensor y;        // (tokens, hidden) f32, added to
 };
 void run(Cpu& cpu, const Combine& op);
+void run(Cuda& cuda, const Combine& op);
 
 }  // namespace moetune

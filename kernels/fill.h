@@ -11,5 +11,6 @@ struct Fill {
   float value = 0.0F;
 };
 void run(Cpu& cpu, const Fill& op);
+void run(Cuda& cuda, const Fill& op);
 
 }  // namespace moetune

@@ -17,5 +17,6 @@ struct Gemm {
   bool accumulate = false;  // y += instead of y =
 };
 void run(Cpu& cpu, const Gemm& op);
+void run(Cuda& cuda, const Gemm& op);
 
 }  // namespace moetune

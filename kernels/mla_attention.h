@@ -18,6 +18,7 @@ struct MlaAttention {
   float scale = 1.0F;
 };
 void run(Cpu& cpu, const MlaAttention& op);
+void run(Cuda& cuda, const MlaAttention& op);
 
 // y[t, h] = w[h] x[t, h]: one small matrix per head (the absorbed projections of MLA).
 struct PerHeadGemm {
@@ -26,5 +27,6 @@ struct PerHeadGemm {
   Tensor y;  // (tokens, heads, out) f32, outer axes may be strided
 };
 void run(Cpu& cpu, const PerHeadGemm& op);
+void run(Cuda& cuda, const PerHeadGemm& op);
 
 }  // namespace moetune

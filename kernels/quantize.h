@@ -17,12 +17,14 @@ struct Quantize {
   MatrixLayout layout;
 };
 void run(Cpu& cpu, const Quantize& op);
+void run(Cuda& cuda, const Quantize& op);
 
 struct Dequantize {
   WeightMatrix x;
   Tensor y;  // (out, in) f32, rows may be strided
 };
 void run(Cpu& cpu, const Dequantize& op);
+void run(Cuda& cuda, const Dequantize& op);
 
 // One row of a matrix as floats; y has room for layout.in.
 void dequantize_row(const WeightMatrix& x, std::int64_t row, float* y);

@@ -13,5 +13,6 @@ struct RmsNorm {
   float eps = 1e-6F;
 };
 void run(Cpu& cpu, const RmsNorm& op);
+void run(Cuda& cuda, const RmsNorm& op);
 
 }  // namespace moetune

@@ -19,6 +19,7 @@ struct Rope {
   bool interleaved = false;  // pairs (2i, 2i+1), which stay where they are; otherwise pairs (i, i + dim/2)
 };
 void run(Cpu& cpu, const Rope& op);
+void run(Cuda& cuda, const Rope& op);
 
 struct YarnParameters {
   double factor = 1.0;            // how much longer the context became

@@ -28,5 +28,6 @@ struct Route {
   int kept_groups = 1;
 };
 void run(Cpu& cpu, const Route& op);
+void run(Cuda& cuda, const Route& op);
 
 }  // namespace moetune

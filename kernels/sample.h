@@ -22,5 +22,6 @@ struct Sample {
   std::uint64_t seed = 0;
 };
 void run(Cpu& cpu, const Sample& op);
+void run(Cuda& cuda, const Sample& op);
 
 }  // namespace moetune

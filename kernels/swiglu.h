@@ -12,5 +12,6 @@ struct SwiGlu {
   Tensor y;     // (rows, inner) f32; may be gate
 };
 void run(Cpu& cpu, const SwiGlu& op);
+void run(Cuda& cuda, const SwiGlu& op);
 
 }  // namespace moetune

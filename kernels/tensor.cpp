@@ -48,6 +48,12 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
   return part;
 }
 
+Tensor Tensor::moved_to(void* data) const {
+  Tensor moved = *this;
+  moved.data_ = data;
+  return moved;
+}
+
 Tensor Tensor::reshaped(std::initializer_list<std::int64_t> shape) const {
   assert(contiguous());
   Tensor same(data_, type_, shape);

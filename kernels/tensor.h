@@ -30,6 +30,8 @@ class Tensor {
   Tensor columns(std::int64_t begin, std::int64_t count) const;
   // Rows [begin, begin + count) of the outermost axis.
   Tensor rows(std::int64_t begin, std::int64_t count) const;
+  // The same shape, strides and type over other memory: a copy on another device.
+  Tensor moved_to(void* data) const;
   // The same contiguous elements under another shape.
   Tensor reshaped(std::initializer_list<std::int64_t> shape) const;
 

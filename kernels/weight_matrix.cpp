@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/tile_layout.h"
+
 namespace moetune {
 namespace {
 constexpr std::int64_t kRowAlignment = 16;
@@ -49,12 +51,17 @@ void set_scales(MatrixLayout& layout) {
 }
 }  // namespace
 
-MatrixLayout MatrixLayout::of(NumberType type, std::int64_t out, std::int64_t in) {
+MatrixLayout MatrixLayout::of(NumberType type, std::int64_t out, std::int64_t in, Packing packing) {
   assert(out >= 0 && in >= 0);
   MatrixLayout layout;
   layout.type = type;
   layout.out = out;
   layout.in = in;
+  if (packing == Packing::tiles && type != NumberType::f32) {
+    layout.packing = Packing::tiles;
+    layout.bytes = TileLayout::of(type, out, in).bytes;
+    return layout;
+  }
   set_values(layout);
   set_scales(layout);
   layout.scales_offset = out * layout.row_bytes;
@@ -63,11 +70,11 @@ MatrixLayout MatrixLayout::of(NumberType type, std::int64_t out, std::int64_t in
   return layout;
 }
 
-ExpertLayout ExpertLayout::of(NumberType type, std::int64_t hidden, std::int64_t inner) {
+ExpertLayout ExpertLayout::of(NumberType type, std::int64_t hidden, std::int64_t inner, Packing packing) {
   ExpertLayout layout;
-  layout.gate = MatrixLayout::of(type, inner, hidden);
-  layout.up = MatrixLayout::of(type, inner, hidden);
-  layout.down = MatrixLayout::of(type, hidden, inner);
+  layout.gate = MatrixLayout::of(type, inner, hidden, packing);
+  layout.up = MatrixLayout::of(type, inner, hidden, packing);
+  layout.down = MatrixLayout::of(type, hidden, inner, packing);
   layout.up_offset = layout.gate.bytes;
   layout.down_offset = layout.up_offset + layout.up.bytes;
   layout.bytes = layout.down_offset + layout.down.bytes;

@@ -14,8 +14,12 @@
 
 namespace moetune {
 
+// rows: as above. tiles: as kernels/tile_layout.h says, for the tensor cores; then only `bytes` has a meaning below.
+enum class Packing : std::uint8_t { rows, tiles };
+
 struct MatrixLayout {
   NumberType type = NumberType::f32;
+  Packing packing = Packing::rows;
   std::int64_t out = 0;  // rows
   std::int64_t in = 0;   // columns
 
@@ -26,7 +30,8 @@ struct MatrixLayout {
   std::int64_t bytes = 0;           // the whole matrix, padded to 64
 
   // Throws std::invalid_argument for a type no matrix can be stored in.
-  static MatrixLayout of(NumberType type, std::int64_t out, std::int64_t in);
+  // Tiles of f32 do not exist: such a matrix stays in rows whatever is asked for.
+  static MatrixLayout of(NumberType type, std::int64_t out, std::int64_t in, Packing packing = Packing::rows);
 };
 
 // View of a matrix laid out as above.
@@ -53,7 +58,7 @@ struct ExpertLayout {
   std::int64_t down_offset = 0;
   std::int64_t bytes = 0;  // padded to 64
 
-  static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner);
+  static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner, Packing packing = Packing::rows);
 
   WeightMatrix gate_of(const void* expert) const { return {expert, gate}; }
   WeightMatrix up_of(const void* expert) const {

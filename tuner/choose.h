@@ -25,8 +25,8 @@ struct ChoiceInput {
   std::optional<Slo> slo;  // service level; empty: none
 };
 
-// What the contract keeps at the model's own while accuracy is unknown: the number of experts and all number
-// types.
+// What the contract keeps at the model's own while accuracy is unknown: the number
+// of experts and all number types.
 std::vector<std::string> accuracy_parameters();
 
 struct Recommendation {

@@ -1,7 +1,5 @@
-// One value per parameter of a search space. Values are canonical texts ("8", "0.25", "int4", "on"), exactly
-// what
-// `--set name=value` takes, so that a configuration means the same in a space file, a trial log and on a
-// command line.
+// One value per parameter of a search space. Values are canonical texts ("8", "0.25", "int4", "on"), exactly what
+// `--set name=value` takes: a configuration means the same in a space file, a trial log and on a command line.
 #pragma once
 
 #include <map>
@@ -21,8 +19,8 @@ struct Configuration {
   friend auto operator<=>(const Configuration&, const Configuration&) = default;
 };
 
-// JSON object; a text that is a JSON number is written as a number. The reverse throws InputError (where
-// names the place).
+// JSON object; a text that is a JSON number is written as a number. The reverse throws
+// InputError (where names the place).
 nlohmann::json to_json_value(const Configuration& configuration);
 Configuration configuration_from_json(const nlohmann::json& object, const std::string& where);
 

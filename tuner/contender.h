@@ -40,8 +40,8 @@ std::string better_text(const Contender& contender, const Contender& other);
 std::string gate_text(const Contender& contender, const ChoiceInput& input);
 // Why it is not acceptable.
 std::string rejection_text(const Contender& contender, const ChoiceInput& input);
-// " Also: 12.1 MiB device_bytes (default 20.3 MiB)." for the objectives that neither the first nor the gate
-// speak of.
+// " Also: 12.1 MiB device_bytes (default 20.3 MiB)." for the objectives that neither
+// the first nor the gate speak of.
 std::string others_text(const Contender& contender, const Contender* default_contender,
                         const ChoiceInput& input);
 // "meets the service level tpot_p99 <= 50 ms: 0.61 ms"; empty without a service level.

@@ -1,6 +1,6 @@
-// Random numbers without state: a number is a function of (seed, stage, iteration, index) and nothing else,
-// so a resumed run draws what the killed one drew, on every machine. Philox4x32-10 (Salmon et al., SC'11).
-// Start at bits().
+// Random numbers without state: a number is a function of (seed, stage, iteration, index) and
+// nothing else, so a resumed run draws what the killed one drew, on every machine. Philox4x32-10
+// (Salmon et al., SC'11). Start at bits().
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ Points without_dominated(const Points& points) {
   return front;
 }
 
-// Staircase below the reference; points are non-dominated and sorted by the first objective, so the second
-// one falls.
+// Staircase below the reference; points are non-dominated and sorted by the first
+// objective, so the second one falls.
 double area(const Points& points, std::span<const double> reference) {
   double sum = 0.0;
   double upper = reference[1];
@@ -39,8 +39,8 @@ double volume(Points points, std::span<const double> reference) {
   if (last == 0) return reference[0] - points.front()[0];
   if (last == 1) return area(points, reference);
 
-  // Between two neighbouring values of the last objective, the points up to there dominate one and the same
-  // cross section.
+  // Between two neighbouring values of the last objective, the points up to there dominate
+  // one and the same cross section.
   std::sort(points.begin(), points.end(), [&](const auto& a, const auto& b) { return a[last] < b[last]; });
   double sum = 0.0;
   Points below;

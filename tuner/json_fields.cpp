@@ -61,8 +61,8 @@ json parse_json(std::string_view text, const std::string& where) {
   } catch (const Refused& refused) {
     throw InputError(where, refused.found, refused.accepted);
   } catch (const json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error ...": the tag helps
-    // nobody.
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax
+    // error ...": the tag helps nobody.
     std::string message = error.what();
     if (const auto end = message.find("] "); end != std::string::npos) message.erase(0, end + 2);
     std::string printable;

@@ -27,8 +27,8 @@ std::string path_of(const std::vector<std::string>& context) {
   return path.empty() ? "document" : path;
 }
 
-// valijson reads every integer as a signed one: a seed above 2^63 would be negative. No schema of ours tells
-// numbers up there apart.
+// valijson reads every integer as a signed one: a seed above 2^63 would be negative. No schema of
+// ours tells numbers up there apart.
 nlohmann::json with_signed_integers(nlohmann::json value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) return INT64_MAX;
   if (value.is_structured())

@@ -1,6 +1,6 @@
-// Checks a document against a JSON Schema (draft 7): spaces, profiles and runs have theirs beside them.
-// The readers in this folder check the same and more; this is for `validate` and for tests that keep both in
-// step.
+// Checks a document against a JSON Schema (draft 7): spaces, profiles and runs have theirs
+// beside them. The readers in this folder check the same and more; this is for `validate` and
+// for tests that keep both in step.
 #pragma once
 
 #include <string>

@@ -14,13 +14,13 @@ namespace moetune {
 namespace {
 using Objection = std::function<std::optional<std::string>(const Configuration&)>;
 
-// An objection that names a number of bytes is a new one for every configuration; a report needs no million
-// of them.
+// An objection that names a number of bytes is a new one for every configuration; a
+// report needs no million of them.
 constexpr std::size_t max_distinct_objections = 256;
 const char* const other_objections = "other reasons";
 
-// A configuration whose parameters change one at a time: enumeration would otherwise spend its time building
-// maps.
+// A configuration whose parameters change one at a time: enumeration would
+// otherwise spend its time building maps.
 class MovingConfiguration {
  public:
   MovingConfiguration(const SearchSpace& space, const Levels& levels)

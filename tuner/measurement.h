@@ -28,8 +28,8 @@ struct Measurement {
 // Metric name -> value. A metric that is null (not known here) is absent.
 using Metrics = std::map<std::string, Measurement>;
 
-// A value that is not finite has no JSON: to_json_value throws std::domain_error (such a trial is
-// wrong_output).
+// A value that is not finite has no JSON: to_json_value throws std::domain_error
+// (such a trial is wrong_output).
 nlohmann::json to_json_value(const Measurement& measurement);
 nlohmann::json to_json_value(const Metrics& metrics);
 Metrics metrics_from_json(const nlohmann::json& object, const std::string& where);  // throws InputError

@@ -12,7 +12,7 @@ namespace moetune {
 namespace {
 using enum Direction;
 
-constexpr std::array<MetricFacts, 18> table{{
+constexpr std::array<MetricFacts, 19> table{{
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}},
     {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}},
     {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}},
@@ -25,6 +25,7 @@ constexpr std::array<MetricFacts, 18> table{{
     {"kl_mean", smaller_is_better, "nats", "mean KL(reference || configuration) per position",
      widest_gate_kl},
     {"kl_p99", smaller_is_better, "nats", "99th percentile of the KL over positions", {}},
+    {"kl_floor", neither, "nats", "KL of the reference against itself, stepped alone: nothing below it can be told", {}},
     {"top1_agreement", larger_is_better, "share", "positions whose most likely token is the reference's",
      widest_gate_agreement},
     {"perplexity_ratio", smaller_is_better, "x", "perplexity over the reference's", {}},

@@ -25,8 +25,8 @@ struct MetricFacts {
 std::span<const MetricFacts> known_metrics();
 const MetricFacts* find_metric(std::string_view name);  // nullptr: not known
 
-// "0.412 ms per token", "13.2 MiB", "97.1 %", "0.0081 nats"; a metric that is not known is written as "name
-// 0.41".
+// "0.412 ms per token", "13.2 MiB", "97.1 %", "0.0081 nats"; a metric that is not
+// known is written as "name 0.41".
 std::string value_text(std::string_view metric, double value);
 // The number alone, as value_text() rounds it.
 std::string number_text(std::string_view metric, double value);

@@ -18,8 +18,8 @@ struct Objective {
 
 inline constexpr std::size_t most_objectives = 4;  // hypervolume is exact up to here
 
-// Parses "tpot_ms,kl_mean,device_bytes"; throws InputError with the accepted metrics. Limits come from
-// metric_facts.h.
+// Parses "tpot_ms,kl_mean,device_bytes"; throws InputError with the accepted metrics.
+// Limits come from metric_facts.h.
 std::vector<Objective> objectives_named(const std::string& comma_separated);
 
 // Values of a trial, all to be minimised; empty when the trial failed or lacks one of them.

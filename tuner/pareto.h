@@ -14,8 +14,8 @@ namespace moetune {
 // True when a is no worse in every objective and better in one. Smaller is better.
 bool dominates(std::span<const double> a, std::span<const double> b);
 
-// Indices of the points that no other point dominates, ascending. Equal points do not dominate each other:
-// all stay.
+// Indices of the points that no other point dominates, ascending. Equal points do not
+// dominate each other: all stay.
 std::vector<std::size_t> non_dominated(std::span<const std::vector<double>> points);
 
 // Rank of each point: 0 on the front, 1 on the front without those, and so on (Deb et al. 2002).
@@ -34,8 +34,8 @@ struct ParetoFront {
 // Of the trials that have all objectives; of several trials of one configuration the last counts.
 ParetoFront pareto_front(std::span<const Trial> trials, std::span<const Objective> objectives);
 
-// The last ok trial of each configuration, in the order of the log: a re-measured finalist replaces its first
-// try.
+// The last ok trial of each configuration, in the order of the log: a re-measured
+// finalist replaces its first try.
 std::vector<const Trial*> latest_ok_trials(std::span<const Trial> trials);
 
 }  // namespace moetune

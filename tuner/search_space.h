@@ -1,7 +1,7 @@
-// What may vary: parameters with their values, and constraints. Read from search_spaces/*.json (schema beside
-// them). The space is enumerable: configuration number i is the mixed-radix rank over the declared values, so
-// numbers do not move when constraints change. Start at load_search_space(); legal_configurations() is what a
-// searcher works on.
+// What may vary: parameters with their values, and constraints. Read from search_spaces/*.json (schema
+// beside them). The space is enumerable: configuration number i is the mixed-radix rank over the declared
+// values, so numbers do not move when constraints change. Start at load_search_space();
+// legal_configurations() is what a searcher works on.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ struct Parameter {
   std::string name;
   Kind kind = Kind::categorical;
   std::vector<std::string> values;  // canonical texts, at least one, all different
-  // The parameter matters only while every condition holds (each about an earlier parameter). Otherwise it
-  // has the value when_inactive, so that configurations which differ only in what does not matter are one
-  // configuration.
+  // The parameter matters only while every condition holds (each about an earlier parameter).
+  // Otherwise it has the value when_inactive, so that configurations which differ only in what does
+  // not matter are one configuration.
   std::vector<Condition> active_if;
   std::string when_inactive;  // one of the values; empty when active_if is
 };
@@ -57,8 +57,8 @@ class SearchSpace {
 
   std::uint64_t declared_size() const;         // product of the value counts
   Configuration at(std::uint64_t rank) const;  // rank < declared_size()
-  // Throws std::out_of_range for a value that is not declared, a parameter that is missing or not of this
-  // space.
+  // Throws std::out_of_range for a value that is not declared, a parameter that
+  // is missing or not of this space.
   std::uint64_t rank_of(const Configuration&) const;
   // The same with inactive parameters set to their value when_inactive; empty where rank_of() would throw.
   std::optional<std::uint64_t> find(const Configuration&) const;
@@ -76,8 +76,8 @@ class SearchSpace {
 // Throws InputError for an unknown knob or value; knob_named() and set_knob() do.
 using KnownParameter = std::function<void(const std::string& name, const std::string& value)>;
 
-// Numbers that only the model or the machine gives, for ranges such as "1..native": {"native", 8}, {"cores",
-// 2}.
+// Numbers that only the model or the machine gives, for ranges such as
+// "1..native": {"native", 8}, {"cores", 2}.
 using SpaceSymbols = std::map<std::string, std::int64_t>;
 
 // Reads and checks a space file. Every InputError names file, field, value and what is accepted.

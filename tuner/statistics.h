@@ -27,9 +27,9 @@ double median(std::span<const double> values);
 // The smallest value that at least a share p of the values do not exceed. At least one value; 0 < p < 1.
 double quantile(std::span<const double> values, double p);
 
-// Which order statistics (0 is the smallest) enclose the p-quantile of the distribution with at least the
-// confidence, half of the doubt on either side. Empty: so few samples cannot say (median at 95 %: below 6;
-// p99: below 368).
+// Which order statistics (0 is the smallest) enclose the p-quantile of the distribution with at
+// least the confidence, half of the doubt on either side. Empty: so few samples cannot say (median
+// at 95 %: below 6; p99: below 368).
 struct RankInterval {
   std::size_t low = 0;
   std::size_t high = 0;

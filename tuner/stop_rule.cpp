@@ -30,9 +30,9 @@ void StopRule::add(double value, double seconds) {
   sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), value), value);
   seconds_ += seconds;
   if (done() || count() < limits_.at_least) return;
-  // Looking after every sample and stopping at the first narrow interval favours the lucky ones; a look each
-  // time the number has grown by a quarter keeps the confidence close to what it says (simulated in the
-  // test).
+  // Looking after every sample and stopping at the first narrow interval favours the lucky
+  // ones; a look each time the number has grown by a quarter keeps the confidence close to what
+  // it says (simulated in the test).
   if (count() >= next_look_) {
     next_look_ = std::max(count() + 1, count() + count() / 4);
     if (is_narrow()) reason_ = "interval narrow";

@@ -44,9 +44,9 @@ class StopRule {
   std::string reason_;
 };
 
-// When the start is over: times fall while caches, clocks and branch predictors settle, so the first samples
-// say nothing about the rest. Steady as soon as the last block's median is within the noise of the block
-// before.
+// When the start is over: times fall while caches, clocks and branch predictors settle, so the
+// first samples say nothing about the rest. Steady as soon as the last block's median is within
+// the noise of the block before.
 class WarmUp {
  public:
   // block: samples compared with as many before them (at least 3); at_most: samples after which it is called

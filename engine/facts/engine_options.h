@@ -9,12 +9,14 @@
 
 namespace moetune {
 
+enum class DeviceKind : std::uint8_t { cpu, cuda };
 enum class RouterPlacement : std::uint8_t { gpu, cpu };
 enum class CachePolicy : std::uint8_t { lru, lfu, layer_lru, pinned };
 enum class MissHandling : std::uint8_t { dma, pull, cpu };
 enum class Prefetch : std::uint8_t { none, repeat, next_gate, markov, table };
 
 struct EngineOptions {
+  DeviceKind device = DeviceKind::cpu;     // where the layers run; --device, not a knob
   int top_k = 0;                           // 0: the model's own
   double expert_cache_fraction = 1.0;      // share of routed experts resident, 0 < f <= 1
   std::int64_t expert_cache_bytes = 0;     // > 0: a size instead of a share

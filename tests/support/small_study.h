@@ -23,8 +23,8 @@ struct SmallStudy {
   }
   // A pure function of the configuration.
   Trial measured(const Configuration& configuration, std::int64_t number) const;
-  // The default configuration first, then what the searcher asks, `count` trials in all or until it has
-  // nothing left.
+  // The default configuration first, then what the searcher asks, `count` trials in
+  // all or until it has nothing left.
   std::vector<Trial> run(Searcher& searcher, std::size_t count) const;
 };
 

@@ -11,8 +11,8 @@ namespace moetune {
 namespace {
 
 TEST(CounterRng, IsPhilox4x32_10) {
-  // Known answers of the authors' library (Random123, kat_vectors): counter and key all zero, and the digits
-  // of pi.
+  // Known answers of the authors' library (Random123, kat_vectors): counter and key
+  // all zero, and the digits of pi.
   EXPECT_EQ(CounterRng(0, RngStage{0}, 0).bits(0), 0xe169c58d6627e8d5U);
   EXPECT_EQ(CounterRng(0xffffffffffffffffU, RngStage{0xffffffffU}, 0xffffffffU).bits(0xffffffffffffffffU),
             0x41c83b0e408f276dU);

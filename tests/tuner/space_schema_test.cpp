@@ -195,8 +195,8 @@ TEST_P(ShippedSpaceTest, IsValidAndOfKnownKnobs) {
   const auto known = [](const std::string& name, const std::string& value) {
     EngineOptions options;
     set_knob(options, name, value);
-    // A value that is not the knob's canonical text would be a configuration that cannot be told from another
-    // one.
+    // A value that is not the knob's canonical text would be a configuration that
+    // cannot be told from another one.
     const std::string canonical = knob_named(name).get(options);
     EXPECT_EQ(canonical, value) << name;
   };

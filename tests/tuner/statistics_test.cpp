@@ -33,8 +33,8 @@ TEST(Quantile, IsAnOrderStatistic) {
   EXPECT_EQ(quantile(counting(1), 0.99), 1.0);
 }
 
-// Ranks from tables of distribution-free 95 % intervals of the median (Conover; Hahn and Meeker), counted
-// from 1.
+// Ranks from tables of distribution-free 95 % intervals of the median (Conover;
+// Hahn and Meeker), counted from 1.
 TEST(QuantileRanks, EqualPublishedTables) {
   const auto ranks = [](std::size_t count) {
     const auto found = quantile_ranks(count, 0.5);

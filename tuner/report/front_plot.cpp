@@ -19,6 +19,7 @@ constexpr int plot_rows = 14;
 constexpr int label_columns = 10;  // of the y axis, with its line
 constexpr std::size_t most_front_rows = 12;
 constexpr double log_from_ratio = 20.0;  // an axis that spans more than this is drawn logarithmically
+constexpr double log_span = 1e6;         // and spans at most this: rounding noise must not take half of the plot
 
 enum class Mark : std::uint8_t {
   none,
@@ -55,7 +56,7 @@ class Axis {
       if (value > 0.0) least_positive = std::min(least_positive, value);
     // A KL of exactly zero (the reference itself) has no logarithm: it is drawn at the edge.
     is_log_ = low_ >= 0.0 && least_positive > 0.0 && high_ / least_positive > log_from_ratio;
-    if (is_log_) low_ = least_positive;
+    if (is_log_) low_ = std::max(least_positive, high_ / log_span);
   }
   double place(double value) const {
     if (high_ <= low_) return 0.5;

@@ -38,8 +38,8 @@ class Nsga2Searcher : public Searcher {
   std::uint64_t seed_;
   std::uint32_t generation_ = 0;
   std::deque<std::size_t> proposals_;  // positions, taken, still to be asked
-  // Told, by position; empty values: failed. Ordered by position, so that nothing hangs on the order of
-  // tells.
+  // Told, by position; empty values: failed. Ordered by position, so that
+  // nothing hangs on the order of tells.
   std::map<std::size_t, std::vector<double>> told_;
 };
 

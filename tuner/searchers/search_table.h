@@ -26,8 +26,8 @@ class SearchTable {
   Levels levels(std::size_t position) const { return space_.levels_at(legal_.ranks[position]); }
   Configuration configuration(std::size_t position) const { return space_.at(legal_.ranks[position]); }
 
-  // Inactive parameters are brought to their canonical value first. Empty: not a legal configuration of this
-  // space.
+  // Inactive parameters are brought to their canonical value first. Empty: not a
+  // legal configuration of this space.
   std::optional<std::size_t> find(Levels levels) const;
   std::optional<std::size_t> find(const Configuration& configuration) const;
 

@@ -1,6 +1,6 @@
-// A scrambled Sobol sequence laid over the table: parameter i takes the level that coordinate i falls into.
-// Points that fall on something illegal or known are passed over; when many in a row do, the closest open
-// configuration is taken.
+// A scrambled Sobol sequence laid over the table: parameter i takes the level that coordinate i falls
+// into. Points that fall on something illegal or known are passed over; when many in a row do, the
+// closest open configuration is taken.
 #pragma once
 
 #include <vector>

@@ -6,9 +6,9 @@
 
 namespace moetune {
 
-// Each parameter comes from one of the parents; an ordinal one may also lie anywhere between them. Then each
-// is changed with probability 1 / parameters: an ordinal one mostly by a step, any other one to a value drawn
-// afresh.
+// Each parameter comes from one of the parents; an ordinal one may also lie anywhere between
+// them. Then each is changed with probability 1 / parameters: an ordinal one mostly by a step,
+// any other one to a value drawn afresh.
 Levels child_of(const SearchSpace& space, const Levels& mother, const Levels& father, RngSequence& random);
 
 }  // namespace moetune

@@ -11,6 +11,7 @@
 #include "tuner/statistics.h"
 #include "tuner/targets/block_ratio.h"
 #include "tuner/targets/divergence.h"
+#include "tuner/targets/occasional_words.h"
 #include "tuner/targets/teacher_forcing.h"
 
 namespace moetune {
@@ -113,18 +114,21 @@ class RoutingComparison {
 };
 
 // Scores one group; what is wrong with the output, or empty.
-std::string score_group(Engine& engine, Reference& reference, int number, AccuracySamples& samples) {
+std::string score_group(Engine& engine, Reference& reference, int number, OccasionalWords& say, AccuracySamples& samples) {
   const ScoredText& text = reference.text();
   const ReferenceGroup& group = reference.group(number);
   const auto vocabulary = static_cast<std::size_t>(group.shape.vocabulary);
   std::vector<PositionDivergence> divergences(static_cast<std::size_t>(group.shape.positions));
   RoutingComparison routing(group, text, engine.spec());
+  std::int64_t done = samples.size();
   force_group(engine, text, number,
               {.logits =
                    [&](const ScoredPosition& at, std::span<const float> logits) {
                      const auto index = static_cast<std::size_t>(at.index(text));
                      const std::int32_t next =
                          text.window(number, at.slot)[static_cast<std::size_t>(text.warm_up() + at.position + 1)];
+                     say([&] { return fmt::format("accuracy, position {}", done + 1); });
+                     ++done;
                      divergences[index] = compare_position(group.logits.subspan(index * vocabulary, vocabulary), logits, next);
                    },
                .routing = [&](const ScoredPosition& at, int layer, std::span<const std::int32_t> ids,
@@ -168,10 +172,10 @@ Metrics accuracy_metrics(const AccuracySamples& samples, std::int64_t scored) {
 
 AccuracyResult measure_accuracy(Engine& engine, Reference& reference, const AccuracyPlan& plan) {
   AccuracyResult result;
+  OccasionalWords say(plan.on_progress);
   for (int group = 0; group < plan.most_groups; ++group) {
     if (group >= plan.base_groups && !plan.undecided(accuracy_metrics(result.samples, reference.text().scored()))) break;
-    if (plan.on_progress) plan.on_progress(fmt::format("accuracy, {} positions", result.samples.size()));
-    result.wrong = score_group(engine, reference, group, result.samples);
+    result.wrong = score_group(engine, reference, group, say, result.samples);
     if (!result.wrong.empty()) return result;
   }
   result.metrics = accuracy_metrics(result.samples, reference.text().scored());

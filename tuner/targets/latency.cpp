@@ -1,7 +1,6 @@
 #include "tuner/targets/latency.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -9,39 +8,31 @@
 
 #include "tuner/statistics.h"
 #include "tuner/stop_rule.h"
+#include "tuner/targets/occasional_words.h"
 #include "tuner/targets/workload_run.h"
 
 namespace moetune {
 namespace {
 
 constexpr double narrow_interval = 0.03;       // of the median
-constexpr std::int64_t fewest_runs = 16;
-constexpr double spread_share = 0.5;           // of the measuring time, at least: a machine's mood lasts longer than 16 runs
 constexpr double warm_up_share = 0.25;         // of the measuring time, at most
+constexpr double spread_share = 0.5;           // of the measuring time, at least: a machine's mood lasts longer than a few runs
+constexpr std::int64_t good_number_of_runs = 16;
+constexpr std::int64_t runs_for_an_interval = 6;
+constexpr double patience = 4.0;               // times the measuring time that an interval may cost where runs are long
 constexpr std::uint64_t window_stride = 1000;  // window numbers of one seed do not meet those of the next
-
-// Words now and then: the reader wakes up for them, on a core that is being measured.
-class OccasionalWords {
- public:
-  explicit OccasionalWords(const std::function<void(const std::string& words)>& say) : say_(say) {}
-
-  void operator()(const std::string& words) {
-    const Clock::time_point now = Clock::now();
-    if (said_ && now - last_ < std::chrono::milliseconds(500)) return;
-    said_ = true;
-    last_ = now;
-    say_(words);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  const std::function<void(const std::string& words)>& say_;
-  bool said_ = false;
-  Clock::time_point last_;
-};
 
 // What a run is judged by while measuring: the decoded token, or the first one where the answer has no second.
 double sample_of(const RunTimes& times) { return times.token_ms.empty() ? times.mean_first_token_ms() : times.mean_token_ms(); }
+
+// How many runs there have to be before time or a narrow interval may end them.
+std::int64_t fewest_runs(double run_seconds, double most_seconds) {
+  const auto runs_in = [&](double seconds) { return static_cast<std::int64_t>(seconds / run_seconds); };
+  const std::int64_t spread = runs_in(spread_share * most_seconds);
+  if (spread >= good_number_of_runs) return spread;
+  if (runs_in(most_seconds) >= runs_for_an_interval) return std::min(good_number_of_runs, runs_in(most_seconds));
+  return std::clamp<std::int64_t>(runs_in(patience * most_seconds), 1, runs_for_an_interval);
+}
 
 }  // namespace
 
@@ -52,7 +43,7 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   WarmUp warm_up;
   double run_seconds = 0.0;
   for (double seconds = 0.0; !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
-    say(fmt::format("warming up, run {}", warm_up.count() + 1));
+    say([&] { return fmt::format("warming up, run {}", warm_up.count() + 1); });
     const RunTimes times = run_workload(engine, workload, text, window++);
     warm_up.add(sample_of(times));
     seconds += times.seconds;
@@ -60,17 +51,14 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   }
 
   engine.reset_stats();
-  const auto spread_runs = static_cast<std::int64_t>(spread_share * most_seconds / run_seconds);
-  StopRule stop({.relative_width = narrow_interval,
-                 .at_least = std::max(fewest_runs, spread_runs),
-                 .seconds = most_seconds});
+  const std::int64_t likely_runs = static_cast<std::int64_t>(most_seconds / run_seconds);
+  StopRule stop({.relative_width = narrow_interval, .at_least = fewest_runs(run_seconds, most_seconds), .seconds = most_seconds});
   std::vector<double> run_token_ms;
   std::vector<double> token_ms;
   std::vector<double> first_token_ms;
   std::vector<double> tokens_per_s;
-  // A budget that one run exceeds still gives a number, with no interval.
   while (!stop.done()) {
-    say(fmt::format("timing, run {}", stop.count() + 1));
+    say([&] { return fmt::format("timing, run {} of about {}", stop.count() + 1, std::max(likely_runs, stop.count() + 1)); });
     const RunTimes times = run_workload(engine, workload, text, window++);
     first_token_ms.push_back(times.mean_first_token_ms());
     tokens_per_s.push_back(times.tokens_per_s());

@@ -10,6 +10,7 @@
 #include "engine/content_hash.h"
 #include "moetune/build_info.h"
 #include "tuner/targets/divergence.h"
+#include "tuner/targets/occasional_words.h"
 #include "tuner/targets/teacher_forcing.h"
 
 namespace moetune {
@@ -61,7 +62,7 @@ const ReferenceGroup& Reference::group(int number) {
   if (group) return *group;
   group = compute(number);
   const std::string objection = store.write(key_of(number), *group);
-  if (!objection.empty() && settings_.on_message)
+  if (!objection.empty() && settings_.on_message && !std::exchange(said_that_nothing_is_kept_, true))
     settings_.on_message("reference logits are not kept for the next run: " + objection);
   return *group;
 }
@@ -71,11 +72,14 @@ ReferenceGroup Reference::compute(int number) const {
   const std::vector<int> rows = moe_rows(spec);
   ReferenceGroup group = ReferenceGroup::blank(shape_of(spec, text_));
   const auto [positions, vocabulary, moe_layers, k] = group.shape;
-  if (settings_.on_progress) settings_.on_progress(fmt::format("reference logits, part {}", number + 1));
+  OccasionalWords say(settings_.on_progress);
+  std::int64_t done = number * positions;
   Engine engine = make_engine(ScoredText::windows_per_group);
   force_group(engine, text_, number,
               {.logits =
                    [&](const ScoredPosition& at, std::span<const float> logits) {
+                     say([&] { return fmt::format("reference logits, position {}", done + 1); });
+                     ++done;
                      std::ranges::copy(logits, group.logits.begin() + at.index(text_) * vocabulary);
                    },
                .routing =

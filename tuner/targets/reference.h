@@ -46,6 +46,7 @@ class Reference {
   ReferenceSettings settings_;
   std::vector<std::optional<ReferenceGroup>> groups_;
   std::optional<double> floor_kl_;
+  bool said_that_nothing_is_kept_ = false;
 };
 
 // Names this build for the key of stored references: the commit, or a checksum of the program where the tree had changes.

@@ -42,8 +42,8 @@ TEST(Nsga2, FindsTheFrontSoonerThanRandomSearch) {
 }
 
 TEST(Nsga2, BreedsFromTheBetterTrials) {
-  // After half a run of which everything with top_k below 5 failed, failed trials must be rare among the
-  // proposals.
+  // After half a run of which everything with top_k below 5 failed, failed trials
+  // must be rare among the proposals.
   const SmallStudy study;
   const auto searcher = study.searcher("nsga2", 5);
   const auto fails = [](const Configuration& configuration) {

@@ -33,8 +33,8 @@ TEST(SobolSequence, EqualsSciPyInEveryDimension) {
   EXPECT_EQ(hash, 0xa04413b1b52e9c00U);
 }
 
-// What makes it a Sobol sequence: every aligned block of 2^k points has one point in each interval of length
-// 2^-k.
+// What makes it a Sobol sequence: every aligned block of 2^k points has one point
+// in each interval of length 2^-k.
 TEST(SobolSequence, EveryCoordinateIsEven) {
   const SobolSequence sequence(SobolSequence::most_dimensions);
   for (std::size_t dimension = 0; dimension < SobolSequence::most_dimensions; ++dimension)
@@ -50,8 +50,8 @@ TEST(SobolSequence, EveryCoordinateIsEven) {
     }
 }
 
-// Star discrepancy of pairs would be expensive; counting in a grid tells a bad table of direction numbers
-// apart as well.
+// Star discrepancy of pairs would be expensive; counting in a grid tells a bad table of
+// direction numbers apart as well.
 TEST(SobolSequence, PairsOfCoordinatesAreEvenerThanRandom) {
   const SobolSequence sequence(SobolSequence::most_dimensions);
   constexpr std::uint32_t points = 4096;

@@ -1,0 +1,243 @@
+#include "kernels/cuda/attend.cuh"
+
+#include <algorithm>
+
+namespace moetune::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr float kNothing = -1e30F;  // a largest score before any: exp of differences stays finite
+
+// Eight neighbouring elements of a cache row.
+template <class Number>
+__device__ __forceinline__ void load_eight(float (&to)[8], const Number* from, int left, bool is_aligned) {
+  if (is_aligned && left >= 8) {
+    if constexpr (sizeof(Number) == 4) {
+      const float4 low = *reinterpret_cast<const float4*>(from);
+      const float4 high = *reinterpret_cast<const float4*>(from + 4);
+      to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+      to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
+    } else {
+      const uint4 bits = *reinterpret_cast<const uint4*>(from);
+      const auto* numbers = reinterpret_cast<const Number*>(&bits);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) to[i] = widen(numbers[i]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) to[i] = i < left ? widen(from[i]) : 0.0F;
+}
+
+struct Pieces {
+  int count;
+  float* partial;  // (tokens, heads, count, value_width + 2): largest score, sum of weights, weighted values
+};
+
+// Softmax state of one head.
+struct State {
+  float most;
+  float sum;
+};
+__device__ __forceinline__ float rescaled(State& state, float most) {
+  const float factor = __expf(state.most - most);
+  state.sum *= factor;
+  state.most = most;
+  return factor;
+}
+
+// lanes share a position, each with `chunks` times eight elements of its row; HB query heads at once.
+// Grid: (pieces, kv heads x blocks of HB heads, tokens).
+template <class Number, int lanes, int chunks, int HB>
+__global__ void __launch_bounds__(32 * kWarps)
+    attend_piece(AttendShape shape, AttendInputs in, Pieces pieces, bool is_aligned) {
+  constexpr int kGroups = kWarps * 32 / lanes;  // positions at once
+  extern __shared__ float shared[];             // (groups, HB, value_width + 2)
+  let_next_start();
+  wait_for_previous();
+  const int token = static_cast<int>(blockIdx.z);
+  const int shared_by = shape.heads / shape.kv_heads;
+  const int head_blocks = (shared_by + HB - 1) / HB;
+  const int kv_head = static_cast<int>(blockIdx.y) / head_blocks;
+  const int first_head = kv_head * shared_by + static_cast<int>(blockIdx.y) % head_blocks * HB;
+  const int head_count = min(HB, kv_head * shared_by + shared_by - first_head);
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const int group = static_cast<int>(threadIdx.x) / lanes;
+
+  float q[HB][chunks][8];
+#pragma unroll
+  for (int h = 0; h < HB; ++h)
+#pragma unroll
+    for (int c = 0; c < chunks; ++c)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int column = (c * lanes + lane) * 8 + i;
+        float value = 0.0F;
+        if (h < head_count && column < shape.key_width)
+          value = column < in.q_width
+                      ? in.q[token * in.q_strides.token + (first_head + h) * in.q_strides.head + column]
+                      : in.q_rest[token * in.q_rest_strides.token +
+                                  (first_head + h) * in.q_rest_strides.head + column - in.q_width];
+        q[h][c][i] = value * shape.scale;
+      }
+
+  const int last = in.positions[token];
+  const int begin = shape.window > 0 ? max(0, last - shape.window + 1) : 0;
+  const int each = (last + 1 - begin + pieces.count - 1) / pieces.count;
+  const int first = begin + static_cast<int>(blockIdx.x) * each;
+  const int end = min(last + 1, first + each);
+  const std::int64_t base = in.sequences[token] * in.slot_stride + kv_head * in.head_stride;
+  const Number* keys = static_cast<const Number*>(in.keys) + base;
+  const Number* values = static_cast<const Number*>(in.values) + base;
+  const bool is_one_row = in.keys == in.values;
+
+  State state[HB];
+  float sums[HB][chunks][8] = {};
+#pragma unroll
+  for (int h = 0; h < HB; ++h) state[h] = {kNothing, 0.0F};
+  for (int start = first; start < end; start += kGroups) {  // all lanes stay together: the shuffles need them
+    const int position = start + group;
+    const bool is_seen = position < end;
+    const std::int64_t row = std::int64_t{is_seen ? position : first} * in.row_stride;
+    float key[chunks][8];
+#pragma unroll
+    for (int c = 0; c < chunks; ++c) {
+      const int column = (c * lanes + lane) * 8;
+      load_eight(key[c], keys + row + column, shape.key_width - column, is_aligned);
+    }
+    float value[chunks][8];
+    if (!is_one_row)
+#pragma unroll
+      for (int c = 0; c < chunks; ++c) {
+        const int column = (c * lanes + lane) * 8;
+        load_eight(value[c], values + row + column, shape.value_width - column, is_aligned);
+      }
+#pragma unroll
+    for (int h = 0; h < HB; ++h) {
+      float score = 0.0F;
+#pragma unroll
+      for (int c = 0; c < chunks; ++c)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) score += q[h][c][i] * key[c][i];
+#pragma unroll
+      for (int offset = lanes / 2; offset > 0; offset /= 2)
+        score += __shfl_xor_sync(0xFFFFFFFFU, score, offset);
+      if (!is_seen) continue;
+      const float factor = score > state[h].most ? rescaled(state[h], score) : 1.0F;
+      const float weight = __expf(score - state[h].most);
+      state[h].sum += weight;
+#pragma unroll
+      for (int c = 0; c < chunks; ++c)
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+          sums[h][c][i] = sums[h][c][i] * factor + weight * (is_one_row ? key[c][i] : value[c][i]);
+    }
+  }
+
+  const int stride = shape.value_width + 2;
+#pragma unroll
+  for (int h = 0; h < HB; ++h) {
+    float* to = shared + (group * HB + h) * stride;
+    if (lane == 0) to[0] = state[h].most, to[1] = state[h].sum;
+#pragma unroll
+    for (int c = 0; c < chunks; ++c)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int column = (c * lanes + lane) * 8 + i;
+        if (column < shape.value_width) to[2 + column] = sums[h][c][i];
+      }
+  }
+  __syncthreads();
+  for (int item = static_cast<int>(threadIdx.x); item < head_count * shape.value_width; item += 32 * kWarps) {
+    const int h = item / shape.value_width;
+    const int column = item % shape.value_width;
+    float most = kNothing;
+    for (int g = 0; g < kGroups; ++g) most = fmaxf(most, shared[(g * HB + h) * stride]);
+    float sum = 0.0F;
+    float weighted = 0.0F;
+    for (int g = 0; g < kGroups; ++g) {
+      const float* from = shared + (g * HB + h) * stride;
+      const float factor = __expf(from[0] - most);
+      sum += factor * from[1];
+      weighted += factor * from[2 + column];
+    }
+    const int head = first_head + h;
+    if (pieces.count == 1) {
+      in.y[token * in.y_strides.token + head * in.y_strides.head + column] = weighted / sum;
+      continue;
+    }
+    float* to =
+        pieces.partial + ((std::int64_t{token} * shape.heads + head) * pieces.count + blockIdx.x) * stride;
+    to[2 + column] = weighted;
+    if (column == 0) to[0] = most, to[1] = sum;
+  }
+}
+
+// Grid: (heads, tokens).
+__global__ void join_pieces(AttendShape shape, AttendInputs in, Pieces pieces) {
+  let_next_start();
+  wait_for_previous();
+  const int stride = shape.value_width + 2;
+  const float* from =
+      pieces.partial + (std::int64_t{blockIdx.y} * shape.heads + blockIdx.x) * pieces.count * stride;
+  float most = kNothing;
+  for (int piece = 0; piece < pieces.count; ++piece) most = fmaxf(most, from[piece * stride]);
+  for (int column = static_cast<int>(threadIdx.x); column < shape.value_width;
+       column += static_cast<int>(blockDim.x)) {
+    float sum = 0.0F;
+    float weighted = 0.0F;
+    for (int piece = 0; piece < pieces.count; ++piece) {
+      const float factor = __expf(from[piece * stride] - most);
+      sum += factor * from[piece * stride + 1];
+      weighted += factor * from[piece * stride + 2 + column];
+    }
+    in.y[blockIdx.y * in.y_strides.token + blockIdx.x * in.y_strides.head + column] = weighted / sum;
+  }
+}
+
+template <class Number, int lanes, int chunks, int HB>
+void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
+  constexpr int kGroups = kWarps * 32 / lanes;
+  const int head_blocks = (shape.heads / shape.kv_heads + HB - 1) / HB * shape.kv_heads;
+  // Two blocks a multiprocessor, but no piece shorter than two turns of a block.
+  const int wanted = 2 * cuda.state().multiprocessors / std::max(1, head_blocks * shape.tokens);
+  const int most = std::max(1, shape.capacity / (2 * kGroups));
+  Pieces pieces{std::clamp(wanted, 1, std::min(most, 64)), nullptr};
+  const int stride = shape.value_width + 2;
+  if (pieces.count > 1)
+    pieces.partial = static_cast<float*>(cuda.state().scratch(
+        static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
+        static_cast<std::size_t>(pieces.count) * static_cast<std::size_t>(stride) * sizeof(float)));
+  const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+  const bool is_aligned = in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 &&
+                          aligned(in.keys) && aligned(in.values);
+  launch(attend_piece<Number, lanes, chunks, HB>,
+         {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
+                       static_cast<unsigned>(shape.tokens)),
+          .threads = 32 * kWarps,
+          .shared_bytes = kGroups * HB * stride * static_cast<int>(sizeof(float))},
+         cuda.state().stream, true, shape, in, pieces, is_aligned);
+  if (pieces.count > 1)
+    launch(join_pieces,
+           {.grid = dim3(static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.tokens)),
+            .threads = 128},
+           cuda.state().stream, true, shape, in, pieces);
+}
+
+}  // namespace
+
+void attend(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
+  if (shape.tokens == 0 || shape.heads == 0) return;
+  with_float_type(cache_type, "a KV cache", [&](auto number) {
+    using Number = decltype(number);
+    const int width = std::max(shape.key_width, shape.value_width);
+    if (width <= 64) return run_pieces<Number, 8, 1, 4>(cuda, shape, in);
+    if (width <= 128) return run_pieces<Number, 16, 1, 8>(cuda, shape, in);
+    if (width <= 256) return run_pieces<Number, 32, 1, 8>(cuda, shape, in);
+    if (width <= 768) return run_pieces<Number, 32, 3, 4>(cuda, shape, in);
+    throw std::invalid_argument("a cache row of " + std::to_string(width) +
+                                " elements (accepted: up to 768)");
+  });
+}
+
+}  // namespace moetune::cuda

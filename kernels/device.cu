@@ -1,0 +1,70 @@
+// Start at Cuda::Cuda(); memory and copies are what buffer.cpp calls.
+#include <utility>
+
+#include "kernels/cuda/check.cuh"
+#include "kernels/cuda/state.cuh"
+#include "kernels/cuda_memory.h"
+
+namespace moetune {
+
+Cuda::State::State(int device) : ordinal(device) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess)
+    throw std::runtime_error(std::string("no GPU can be used: ") + cudaGetErrorString(error));
+  if (ordinal < 0 || ordinal >= count)
+    throw std::runtime_error("GPU " + std::to_string(ordinal) + " does not exist: there are " +
+                             std::to_string(count));
+  CUDA_TRY(cudaSetDevice(ordinal));
+  int major = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal));
+  if (major < 8)
+    throw std::runtime_error("GPU " + std::to_string(ordinal) + " is older than compute capability 8.0");
+  CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, ordinal));
+  CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+Cuda::State::~State() {
+  if (scratch_ != nullptr) cudaFree(scratch_);
+  if (stream != nullptr) cudaStreamDestroy(stream);
+}
+
+void* Cuda::State::scratch(std::size_t bytes) {
+  if (bytes <= scratch_bytes_) return scratch_;
+  if (is_capturing) throw std::logic_error("scratch memory cannot grow while a graph is captured");
+  CUDA_TRY(cudaStreamSynchronize(stream));
+  if (scratch_ != nullptr) CUDA_TRY(cudaFree(std::exchange(scratch_, nullptr)));
+  scratch_bytes_ = 0;
+  CUDA_TRY(cudaMalloc(&scratch_, bytes));
+  scratch_bytes_ = bytes;
+  return scratch_;
+}
+
+Cuda::Cuda(int ordinal) : state_(std::make_shared<State>(ordinal)) {}
+
+void Cuda::synchronize() { CUDA_TRY(cudaStreamSynchronize(state_->stream)); }
+
+int Cuda::count() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
+
+std::shared_ptr<std::byte> cuda_allocate(Cuda& cuda, std::int64_t bytes) {
+  void* data = nullptr;
+  CUDA_TRY(cudaSetDevice(cuda.state().ordinal));
+  CUDA_TRY(cudaMalloc(&data, static_cast<std::size_t>(bytes > 0 ? bytes : 1)));
+  return {static_cast<std::byte*>(data), [](std::byte* block) { cudaFree(block); }};
+}
+
+// A pageable source is staged before cudaMemcpyAsync returns, so the host may reuse its memory at once.
+void cuda_copy_to_device(Cuda& cuda, const void* host, void* on_device, std::int64_t bytes) {
+  CUDA_TRY(cudaMemcpyAsync(on_device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,
+                           cuda.state().stream));
+}
+
+void cuda_copy_to_host(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes) {
+  CUDA_TRY(cudaMemcpyAsync(host, on_device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
+                           cuda.state().stream));
+  CUDA_TRY(cudaStreamSynchronize(cuda.state().stream));
+}
+
+}  // namespace moetune

@@ -1,0 +1,64 @@
+// A GPU under test, and tensors carried there and back. Tests that need one are skipped, loudly, where there
+// is none.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "kernels/buffer.h"
+#include "kernels/device.h"
+#include "kernels/tensor.h"
+#include "kernels/tile_packing.h"
+#include "kernels/weight_matrix.h"
+
+#if MOETUNE_HAS_CUDA
+
+namespace moetune::testing {
+
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (Cuda::count() == 0) GTEST_SKIP() << "no GPU: nothing of this was tested on one";
+    gpu_ = std::make_unique<Device>(Cuda(0));
+  }
+
+  Device& gpu() { return *gpu_; }
+
+  // The same tensor, contiguous, on the GPU.
+  Tensor there(const Tensor& host) {
+    std::int64_t bytes = host.elements() * element_bytes(host.type());
+    buffers_.emplace_back(*gpu_, bytes);
+    copy_to_device(*gpu_, host.data(), buffers_.back().data(), bytes);
+    Tensor moved = host;
+    return moved.moved_to(buffers_.back().data());
+  }
+
+  WeightMatrix there(const WeightMatrix& host, Packing packing) {
+    const MatrixLayout layout = MatrixLayout::of(host.layout.type, host.layout.out, host.layout.in, packing);
+    buffers_.emplace_back(*gpu_, layout.bytes);
+    if (layout.packing == Packing::rows) {
+      copy_to_device(*gpu_, host.data, buffers_.back().data(), layout.bytes);
+    } else {
+      std::vector<std::byte> tiles(static_cast<std::size_t>(layout.bytes));
+      Cpu cpu(1);
+      pack_tiles(cpu, host, tiles.data());
+      copy_to_device(*gpu_, tiles.data(), buffers_.back().data(), layout.bytes);
+    }
+    return {buffers_.back().data(), layout};
+  }
+
+  // Brings a GPU tensor's numbers into a host tensor of the same shape.
+  void back(const Tensor& on_gpu, const Tensor& host) {
+    copy_to_host(*gpu_, on_gpu.data(), host.data(), host.elements() * element_bytes(host.type()));
+  }
+
+ private:
+  std::unique_ptr<Device> gpu_;
+  std::vector<Buffer> buffers_;
+};
+
+}  // namespace moetune::testing
+
+#endif
