@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -141,6 +142,7 @@ Rule unsupported_rule(const EngineOptions& options) {
   const EngineOptions defaults;
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
                            "top_k_rule", "max_sequences", "prefix_cache"}) {
+    if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
       return Objection{name, knob.get(options) + ": this build does not act on it yet", knob.get(defaults)};

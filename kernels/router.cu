@@ -94,17 +94,14 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
     float sum = 0.0F;
     for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
     work.logits.row(token)[expert] = sum * inverse;
-    __threadfence();
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    const int before = atomicAdd(work.arrived + token, 1);
-    is_last = before == static_cast<int>(gridDim.x) - 1;
+    is_last = cuda::arrive(work.arrived + token) == static_cast<int>(gridDim.x) - 1;
     if (is_last) work.arrived[token] = 0;
   }
   __syncthreads();
   if (!is_last || warp != 0) return;
-  __threadfence();
   const float* logits = work.logits.row(token);
   for (int i = lane; i < work.rule.experts; i += 32) shared[i] = __ldcg(logits + i);
   __syncwarp();
