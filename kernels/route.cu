@@ -70,6 +70,7 @@ struct Rule {
   float scale;
   bool is_sigmoid;
   bool normalizes;
+  bool ids_are_given;
 };
 
 template <int slots>
@@ -116,7 +117,8 @@ __global__ void __launch_bounds__(32) route(cuda::Rows logits, const float* bias
   float chosen_sum = rule.is_sigmoid ? 1e-20F : 0.0F;
   for (int round = 0; round < rule.k; ++round) {
     unsigned top = 0;
-    const int expert = largest(keys, lane, &top);
+    const int expert =
+        rule.ids_are_given ? ids[blockIdx.x * ids_stride + round] : largest(keys, lane, &top);
 #pragma unroll
     for (int i = 0; i < slots; ++i)
       if (expert == i * 32 + lane) keys[i] = 0;
@@ -149,7 +151,8 @@ void run(Cuda& cuda, const Route& op) {
                   .kept_groups = op.kept_groups,
                   .scale = op.scale,
                   .is_sigmoid = op.rule == RouteRule::grouped_sigmoid_bias,
-                  .normalizes = op.normalize};
+                  .normalizes = op.normalize,
+                  .ids_are_given = op.ids_are_given};
   const cuda::LaunchShape shape{
       .grid = dim3(static_cast<unsigned>(tokens)),
       .threads = 32,
