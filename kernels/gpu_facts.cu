@@ -1,4 +1,5 @@
-// Start at measure_gpu(). Rates are the best of a few passes: what the card can do, not what it did in a bad moment.
+// Start at measure_gpu(). Rates are the best of a few passes: what the card can do, not what it did in a bad
+// moment.
 #include "kernels/gpu_facts.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ constexpr int kInFlight = 8;  // loads of a thread that wait at the same time
 constexpr int kFill = 1;      // every byte of the block
 
 // Adds up all words, so that the sum tells whether everything was read.
-__global__ void __launch_bounds__(kThreads) sum_words(const uint4* block, std::int64_t count, unsigned* total) {
+__global__ void __launch_bounds__(kThreads)
+    sum_words(const uint4* block, std::int64_t count, unsigned* total) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   unsigned sum = 0;
   std::int64_t index = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -93,9 +95,11 @@ double measured_read_rate(Cuda& cuda, std::int64_t free_bytes) {
   });
   unsigned found = 0;
   cuda_copy_to_host(cuda, sum.get(), &found, sizeof(found));
-  const unsigned expected = static_cast<unsigned>(bytes / 4) * 0x01010101U * kPasses;  // modulo 2^32, as added
+  const unsigned expected =
+      static_cast<unsigned>(bytes / 4) * 0x01010101U * kPasses;  // modulo 2^32, as added
   if (found != expected)
-    throw std::runtime_error("the GPU read other values from its memory than were written there: it is defective");
+    throw std::runtime_error(
+        "the GPU read other values from its memory than were written there: it is defective");
   return rate;
 }
 
@@ -107,11 +111,14 @@ double measured_link_rate(Cuda& cuda, std::int64_t free_bytes) {
   const std::unique_ptr<void, cudaError_t (*)(void*)> owner(pinned, cudaFreeHost);
   const std::shared_ptr<std::byte> block = cuda_allocate(cuda, bytes);
   return best_gb_per_s(stream, bytes, [&] {
-    CUDA_TRY(cudaMemcpyAsync(block.get(), pinned, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream));
+    CUDA_TRY(cudaMemcpyAsync(block.get(), pinned, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,
+                             stream));
   });
 }
 
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 int gpus_or_reason() {
   int driver = 0;
@@ -120,8 +127,10 @@ int gpus_or_reason() {
     throw std::runtime_error("no NVIDIA driver is loaded (libcuda.so.1 cannot be opened)");
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess)
-    throw std::runtime_error(std::string("no GPU can be used: ") + cudaGetErrorName(error) + ", " + cudaGetErrorString(error));
-  if (count == 0) throw std::runtime_error("no GPU can be used: CUDA finds none (CUDA_VISIBLE_DEVICES may hide them)");
+    throw std::runtime_error(std::string("no GPU can be used: ") + cudaGetErrorName(error) + ", " +
+                             cudaGetErrorString(error));
+  if (count == 0)
+    throw std::runtime_error("no GPU can be used: CUDA finds none (CUDA_VISIBLE_DEVICES may hide them)");
   return count;
 }
 

@@ -1,5 +1,5 @@
-// The few functions of NVML that are used are declared here as its documentation has them: no header is needed, and a
-// driver that lacks one of them costs what that one gives and no more.
+// The few functions of NVML that are used are declared here as its documentation has them: no header is
+// needed, and a driver that lacks one of them costs what that one gives and no more.
 #include "kernels/gpu_power.h"
 
 #include <dlfcn.h>
@@ -42,7 +42,8 @@ struct GpuPower::Library {
   }
 };
 
-GpuPower::GpuPower(const std::string& bus_id, const std::string& library) : library_(std::make_unique<Library>()) {
+GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
+    : library_(std::make_unique<Library>()) {
   Library& nvml = *library_;
   nvml.handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml.handle == nullptr) {

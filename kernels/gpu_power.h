@@ -1,5 +1,5 @@
-// Energy and power of a GPU, from NVML. The library belongs to the driver, so it is opened at run time: the program also
-// starts where there is none. Start at GpuPower; what is missing is said, never guessed.
+// Energy and power of a GPU, from NVML. The library belongs to the driver, so it is opened at run time: the
+// program also starts where there is none. Start at GpuPower; what is missing is said, never guessed.
 #pragma once
 
 #include <memory>

@@ -55,7 +55,8 @@ std::string read_all(const Descriptor& from, std::string& text, std::chrono::sec
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd wait{from.number(), POLLIN, 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(std::max(left, std::chrono::milliseconds(0)).count()));
+    const int ready =
+        ::poll(&wait, 1, static_cast<int>(std::max(left, std::chrono::milliseconds(0)).count()));
     if (ready == 0) return fmt::format("gave no answer within {} s", at_most.count());
     if (ready < 0 && errno != EINTR) return "cannot be waited for: " + error_text(errno);
     if (ready < 0) continue;

@@ -1,5 +1,5 @@
-// Runs a program to its end and hands over what it printed to stdout. For questions that are better answered in a process
-// of their own, such as "which GPU is here?". Workers, which live longer, are worker_process.h.
+// Runs a program to its end and hands over what it printed to stdout. For questions that are better answered
+// in a process of their own, such as "which GPU is here?". Workers, which live longer, are worker_process.h.
 #pragma once
 
 #include <chrono>

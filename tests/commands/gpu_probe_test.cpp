@@ -46,7 +46,8 @@ TEST(GpuAnswer, OfNonsenseNamesTheField) {
   };
   EXPECT_TRUE(has_text(complaint("count", 0), "probe.gpu.count"));
   EXPECT_TRUE(has_text(complaint("free_bytes", 141 * gib), "probe.gpu.free_bytes"));
-  EXPECT_TRUE(has_text(complaint("read_gb_per_s", 0), "probe.gpu.read_gb_per_s: 0 (accepted: GB/s, above 0)"));
+  EXPECT_TRUE(
+      has_text(complaint("read_gb_per_s", 0), "probe.gpu.read_gb_per_s: 0 (accepted: GB/s, above 0)"));
   EXPECT_TRUE(has_text(complaint("colour", "green"), "colour"));
 }
 
@@ -58,7 +59,8 @@ TEST(AnswerOf, ReadsWhatTheProbePrints) {
 }
 
 TEST(AnswerOf, AProbeThatFailsIsAnAnswer) {
-  EXPECT_EQ(answer_of({"/bin/sh", "-c", "kill -SEGV $$"}).problem, "the process that looked at the GPU was killed by SIGSEGV");
+  EXPECT_EQ(answer_of({"/bin/sh", "-c", "kill -SEGV $$"}).problem,
+            "the process that looked at the GPU was killed by SIGSEGV");
   EXPECT_TRUE(has_text(answer_of({"/bin/echo", "hello"}).problem, "GPU probe"));
   EXPECT_TRUE(has_text(answer_of({"/bin/echo", "{}"}).problem, "problem"));
   EXPECT_TRUE(has_text(answer_of({"/no/such/program"}).problem, "cannot be started"));
@@ -81,7 +83,8 @@ TEST(ChooseDevice, AutoFallsBackToTheCpuAndSaysWhy) {
 }
 
 TEST(ChooseDevice, CudaWithoutOneIsRefusedWithWhatIsMissing) {
-  EXPECT_EQ(message_of<InputError>([] { choose_device("cuda", none); }), "--device: 'cuda': no NVIDIA driver is loaded (accepted: auto, cpu)");
+  EXPECT_EQ(message_of<InputError>([] { choose_device("cuda", none); }),
+            "--device: 'cuda': no NVIDIA driver is loaded (accepted: auto, cpu)");
 }
 
 TEST(ChooseDevice, CpuAsksNobody) {

@@ -33,7 +33,8 @@ RoutingTable some_routing() {
   for (std::int64_t token = 0; token < tokens; ++token)
     for (const int layer : {1, 2})
       for (int i = 0; i < k; ++i) {
-        table.ids(token, layer)[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((token + 2 * layer + 3 * i) % experts);
+        table.ids(token, layer)[static_cast<std::size_t>(i)] =
+            static_cast<std::int32_t>((token + 2 * layer + 3 * i) % experts);
         table.weights(token, layer)[static_cast<std::size_t>(i)] = 0.25F * static_cast<float>(token + 1);
       }
   return table;
@@ -88,7 +89,9 @@ TEST_F(RoutingFile, NeedsNoWeights) {
 
 TEST_F(RoutingFile, OfAnotherRunIsRefused) {
   write(some_routing());
-  EXPECT_TRUE(has_text(complaint(4), path_ + ": expert_ids: shape (3, 2, 2) (accepted: (4, 2, 2): tokens, MoE layers, top_k of this run)"));
+  EXPECT_TRUE(has_text(
+      complaint(4),
+      path_ + ": expert_ids: shape (3, 2, 2) (accepted: (4, 2, 2): tokens, MoE layers, top_k of this run)"));
   EXPECT_TRUE(has_text(complaint(tokens, 1), "(accepted: (3, 2, 1)"));
 }
 

@@ -1,5 +1,6 @@
-// The engine on a GPU: against the logits that transformers computed in float32, against itself, and against the CPU engine.
-// With the experts forced only the arithmetic differs; the tolerance is that of bf16 operands.
+// The engine on a GPU: against the logits that transformers computed in float32, against itself, and against
+// the CPU engine. With the experts forced only the arithmetic differs; the tolerance is that of bf16
+// operands.
 #include <cmath>
 #include <cstdio>
 #include <new>
@@ -59,7 +60,8 @@ double mean_kl(std::span<const float> reference, std::span<const float> ours, st
 // Settings under which a GPU takes the checkpoint: its tensor cores know no f32.
 Settings with_types_of_a_gpu(const Golden& model, Settings settings) {
   EngineOptions options = options_with(settings);
-  if (expert_type(spec_of(*model.checkpoint), options) == NumberType::f32) settings.emplace_back("expert_quant", "bf16");
+  if (expert_type(spec_of(*model.checkpoint), options) == NumberType::f32)
+    settings.emplace_back("expert_quant", "bf16");
   return settings;
 }
 
@@ -111,8 +113,10 @@ TEST_P(CudaEngine, FreeRunningIsNearTransformers) {
   const std::vector<float> logits = teacher_forced(engine, model.ids, 1);
   const double flips = flip_rate(ours, on_the_cpu(model).routing);
   const double error = relative_error(logits, model.logits);
-  const double kl = mean_kl(model.logits, logits, static_cast<std::size_t>(spec_of(*model.checkpoint).vocabulary));
-  std::printf("%s on the GPU, free-running: flip rate %.4f, relative error %.2e, mean KL %.2e nats\n", GetParam().c_str(), flips, error, kl);
+  const double kl =
+      mean_kl(model.logits, logits, static_cast<std::size_t>(spec_of(*model.checkpoint).vocabulary));
+  std::printf("%s on the GPU, free-running: flip rate %.4f, relative error %.2e, mean KL %.2e nats\n",
+              GetParam().c_str(), flips, error, kl);
   EXPECT_LE(kl, kFreeKl);
   EXPECT_LE(flips, 0.02);
   if (flips == 0.0) EXPECT_LE(error, kBf16);
@@ -133,7 +137,8 @@ TEST_P(CudaEngine, KvTypes) {
   for (const char* type : {"f32", "f16", "bf16"}) {
     Engine engine = gpu_engine(model, {{"kv_type", type}});
     replay_routing(engine, routing);
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), model.logits), kBf16) << type << " prefill";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), model.logits), kBf16)
+        << type << " prefill";
     EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), model.logits), kBf16) << type << " decode";
   }
 }
@@ -149,7 +154,8 @@ TEST_P(CudaEngine, QuantizedWeightsAreThoseOfTheCpu) {
       replay_routing(engine, expected.routing);
       EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected.logits), kBf16)
           << knob << "=" << type << " prefill";
-      EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), kBf16) << knob << "=" << type << " decode";
+      EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), kBf16)
+          << knob << "=" << type << " decode";
     }
 }
 
@@ -169,7 +175,10 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, CudaEngine, ::testing::ValuesIn(golden_nam
 TEST(CudaMemory, ThatIsNotThereIsBadAlloc) {
   if (Cuda::count() == 0) GTEST_SKIP() << "no GPU: nothing of this was tested on one";
   const Golden model = golden("tiny_moe");
-  const EngineLimits too_many{.sequences = 1 << 22, .context_tokens = 256, .step_tokens = 8, .logit_rows = 8};  // terabytes of KV cache
+  const EngineLimits too_many{.sequences = 1 << 22,
+                              .context_tokens = 256,
+                              .step_tokens = 8,
+                              .logit_rows = 8};  // terabytes of KV cache
   EXPECT_THROW(Engine(model.checkpoint, default_options(DeviceKind::cuda), too_many), std::bad_alloc);
   Engine engine = gpu_engine(model);
   EXPECT_EQ(teacher_forced(engine, model.ids, model.ids.size()).size(), model.logits.size());

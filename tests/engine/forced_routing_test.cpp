@@ -1,4 +1,5 @@
-// Experts chosen by somebody else: the weights stay the router's own, wrong ids are refused, and nothing else changes.
+// Experts chosen by somebody else: the weights stay the router's own, wrong ids are refused, and nothing else
+// changes.
 #include <numeric>
 #include <string>
 #include <vector>
@@ -58,7 +59,9 @@ TEST_P(ForcedRouting, OtherExpertsGetTheScoresTheyHave) {
   EXPECT_LE(largest_difference(reversed.logits, free.logits), 1e-4);
   const int first_layer = free.routing.ids.begin()->first;  // its inputs are the same in both runs
   for (std::size_t i = 0; i < k; ++i)
-    EXPECT_NEAR(reversed.routing.weights.at(first_layer)[k - 1 - i], free.routing.weights.at(first_layer)[i], 1e-6) << i;
+    EXPECT_NEAR(reversed.routing.weights.at(first_layer)[k - 1 - i], free.routing.weights.at(first_layer)[i],
+                1e-6)
+        << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ForcedRouting, ::testing::ValuesIn(golden_names()),
@@ -95,7 +98,8 @@ TEST(ForcedExperts, ThatDoNotExistOrStandTwiceAreRefused) {
   EXPECT_TRUE(has_text(complaint(0, 1000), "expert 1000"));
   EXPECT_TRUE(has_text(complaint(1, 1), "expert 1 twice"));
   engine.force_routing({});
-  EXPECT_EQ(teacher_forced(engine, model.ids, model.ids.size()).size(), model.logits.size()) << "usable again";
+  EXPECT_EQ(teacher_forced(engine, model.ids, model.ids.size()).size(), model.logits.size())
+      << "usable again";
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 
 TEST(GpuFacts, WithoutAGpuSayWhatIsMissing) {
   if (Cuda::count() > 0) GTEST_SKIP() << "there is a GPU";
-  for (const std::string& words :
-       {message_of<std::runtime_error>([] { measure_gpu(0); }), message_of<std::runtime_error>([] { gpu_bus_id(0); })})
+  for (const std::string& words : {message_of<std::runtime_error>([] { measure_gpu(0); }),
+                                   message_of<std::runtime_error>([] { gpu_bus_id(0); })})
     EXPECT_TRUE(has_text(words, "no NVIDIA driver") || has_text(words, "no GPU can be used: ")) << words;
 }
 

@@ -33,7 +33,8 @@ TEST(GpuPower, SaysThatTheGpuIsNotKnown) {
 
 TEST(GpuPower, SaysThatThereIsNoLibrary) {
   const GpuPower power("0000:01:00.0", "libnvidia-ml-that-is-not-there.so.1");
-  EXPECT_NE(power.problem().find("libnvidia-ml-that-is-not-there.so.1"), std::string::npos) << power.problem();
+  EXPECT_NE(power.problem().find("libnvidia-ml-that-is-not-there.so.1"), std::string::npos)
+      << power.problem();
   EXPECT_FALSE(power.joules());
   EXPECT_FALSE(power.watts());
 }

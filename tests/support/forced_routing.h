@@ -1,5 +1,5 @@
-// The experts that an engine chose, kept so that another one can be made to take them: with the same experts on both sides
-// only the arithmetic differs.
+// The experts that an engine chose, kept so that another one can be made to take them: with the same experts
+// on both sides only the arithmetic differs.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,18 @@ struct Routing {
 
 // Watches an engine until it is given another observer; routing must live as long.
 inline void record_routing(Engine& engine, Routing& routing) {
-  engine.observe_routing([&routing](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int, int k) {
-    routing.k = k;
-    routing.ids[layer].insert(routing.ids[layer].end(), ids.begin(), ids.end());
-    routing.weights[layer].insert(routing.weights[layer].end(), weights.begin(), weights.end());
-  });
+  engine.observe_routing(
+      [&routing](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int, int k) {
+        routing.k = k;
+        routing.ids[layer].insert(routing.ids[layer].end(), ids.begin(), ids.end());
+        routing.weights[layer].insert(routing.weights[layer].end(), weights.begin(), weights.end());
+      });
 }
 
 // Gives the recorded experts, token after token from the first one on, to an engine with one rank.
 inline void replay_routing(Engine& engine, const Routing& routing) {
-  engine.force_routing([&routing, next = std::map<int, std::size_t>()](int layer, std::span<std::int32_t> ids, int, int) mutable {
+  engine.force_routing([&routing, next = std::map<int, std::size_t>()](int layer, std::span<std::int32_t> ids,
+                                                                       int, int) mutable {
     const std::vector<std::int32_t>& all = routing.ids.at(layer);
     std::size_t& begin = next[layer];
     std::ranges::copy(std::span(all).subspan(begin, ids.size()), ids.begin());

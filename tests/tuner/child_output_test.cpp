@@ -9,7 +9,9 @@ namespace moetune {
 namespace {
 using namespace std::chrono_literals;
 
-ChildOutput shell(const std::string& script, std::chrono::seconds at_most = 60s) { return output_of({"/bin/sh", "-c", script}, at_most); }
+ChildOutput shell(const std::string& script, std::chrono::seconds at_most = 60s) {
+  return output_of({"/bin/sh", "-c", script}, at_most);
+}
 
 TEST(ChildOutput, IsWhatWasPrinted) {
   const ChildOutput output = shell("echo one; echo two; echo unseen >&2");
@@ -27,7 +29,8 @@ TEST(ChildOutput, TellsHowItFailed) {
 TEST(ChildOutput, StdinIsEmpty) { EXPECT_EQ(shell("cat; echo end").text, "end\n"); }
 
 TEST(ChildOutput, AProgramThatIsNotThereIsAnError) {
-  EXPECT_TRUE(has_text(message_of<std::runtime_error>([] { output_of({"/no/such/program"}, 1s); }), "/no/such/program cannot be started"));
+  EXPECT_TRUE(has_text(message_of<std::runtime_error>([] { output_of({"/no/such/program"}, 1s); }),
+                       "/no/such/program cannot be started"));
 }
 
 }  // namespace

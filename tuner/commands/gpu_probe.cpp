@@ -19,7 +19,8 @@
 namespace moetune {
 namespace {
 
-constexpr std::chrono::seconds patience(120);  // a machine of eight GPUs without persistence mode wakes up slowly
+constexpr std::chrono::seconds patience(
+    120);  // a machine of eight GPUs without persistence mode wakes up slowly
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 constexpr double most_gb_per_s = 1e6;
 constexpr auto build_problem = "this build has no GPU code: it was made without a CUDA toolkit (nvcc)";
@@ -30,7 +31,8 @@ GpuAnswer look_for_gpu() {
   try {
     GpuReport report;
     const GpuPower power(gpu_bus_id(0));
-    report.idle_watts = power.watts().value_or(0.0);  // now: the context that measure_gpu() makes wakes the card up
+    report.idle_watts =
+        power.watts().value_or(0.0);  // now: the context that measure_gpu() makes wakes the card up
     report.driver_version = power.driver_version();
     report.power_problem = power.problem();
     report.facts = measure_gpu(0);
@@ -52,13 +54,15 @@ std::int64_t reserved_bytes(const GpuFacts& gpu) {
 
 double rate(const JsonFields& fields, const char* name) {
   const double value = fields.number(name);
-  if (value <= 0.0 || value > most_gb_per_s) throw InputError(fields.place(name), shown(fields.required(name)), "GB/s, above 0");
+  if (value <= 0.0 || value > most_gb_per_s)
+    throw InputError(fields.place(name), shown(fields.required(name)), "GB/s, above 0");
   return value;
 }
 
 GpuReport report_from_json(const JsonFields& fields) {
-  fields.only({"name", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors", "driver", "driver_version",
-               "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts", "power_problem"});
+  fields.only({"name", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
+               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts",
+               "power_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
   facts.name = fields.text("name");
@@ -113,7 +117,8 @@ GpuAnswer ask_for_gpu() {
 GpuAnswer answer_of(const std::vector<std::string>& command) {
   try {
     const ChildOutput output = output_of(command, patience);
-    if (!output.problem.empty()) return {.gpu = {}, .problem = "the process that looked at the GPU " + output.problem};
+    if (!output.problem.empty())
+      return {.gpu = {}, .problem = "the process that looked at the GPU " + output.problem};
     return gpu_answer_from_json(parse_json(output.text, "GPU probe"), "GPU probe");
   } catch (const std::exception& error) {
     return {.gpu = {}, .problem = fmt::format("the GPU could not be looked at: {}", error.what())};
@@ -146,7 +151,9 @@ void describe_gpu(HardwareFingerprint& hardware, const GpuReport& gpu) {
   hardware.device_bytes = plannable_bytes(facts);
   hardware.memory_gb_per_s = facts.read_gb_per_s;
   hardware.link_gb_per_s = facts.link_gb_per_s;
-  hardware.driver = gpu.driver_version.empty() ? "CUDA " + facts.driver : fmt::format("{} (CUDA {})", gpu.driver_version, facts.driver);
+  hardware.driver = gpu.driver_version.empty()
+                        ? "CUDA " + facts.driver
+                        : fmt::format("{} (CUDA {})", gpu.driver_version, facts.driver);
   hardware.compute_capability = facts.compute_capability;
   hardware.multiprocessors = facts.multiprocessors;
   hardware.idle_watts = gpu.idle_watts;

@@ -1,5 +1,6 @@
-// Which GPU is here? Asked of a child process (`moetune gpu-probe`), because whoever looks gets a CUDA context that costs
-// memory on the card and cannot be given back. Start at ask_for_gpu(); choose_device() decides by the answer.
+// Which GPU is here? Asked of a child process (`moetune gpu-probe`), because whoever looks gets a CUDA
+// context that costs memory on the card and cannot be given back. Start at ask_for_gpu(); choose_device()
+// decides by the answer.
 #pragma once
 
 #include <functional>
@@ -44,8 +45,9 @@ struct DeviceChoice {
 // asked: auto, cpu or cuda. Throws InputError when cuda is asked for and there is none.
 DeviceChoice choose_device(const std::string& asked, const std::function<GpuAnswer()>& ask);
 
-// Of the card's memory, what a plan may fill: the driver, the context and small buffers need the rest. A fixed share of the
-// card, so that a resumed run plans as before; less where other programs hold more than that.
+// Of the card's memory, what a plan may fill: the driver, the context and small buffers need the rest. A
+// fixed share of the card, so that a resumed run plans as before; less where other programs hold more than
+// that.
 std::int64_t plannable_bytes(const GpuFacts& gpu);
 // Says so where other programs hold that much; otherwise empty.
 std::string shared_memory_warning(const GpuFacts& gpu);

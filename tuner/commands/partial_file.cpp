@@ -10,10 +10,14 @@
 
 namespace moetune {
 
-PartialFile::PartialFile(const std::string& flag, std::string path) : path_(std::move(path)), partial_path_(path_ + ".partial") {
-  if (std::filesystem::is_directory(path_)) throw InputError(flag, "'" + path_ + "' is a directory", "a file to write");
+PartialFile::PartialFile(const std::string& flag, std::string path)
+    : path_(std::move(path)), partial_path_(path_ + ".partial") {
+  if (std::filesystem::is_directory(path_))
+    throw InputError(flag, "'" + path_ + "' is a directory", "a file to write");
   file_.open(partial_path_, std::ios::binary | std::ios::trunc);
-  if (!file_) throw InputError(flag, "cannot write '" + partial_path_ + "': " + std::strerror(errno), "a file in a writable directory");
+  if (!file_)
+    throw InputError(flag, "cannot write '" + partial_path_ + "': " + std::strerror(errno),
+                     "a file in a writable directory");
 }
 
 PartialFile::~PartialFile() {

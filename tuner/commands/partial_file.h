@@ -1,5 +1,5 @@
-// An output file that appears under its name only when it is complete: a stopped run leaves no half file that looks whole.
-// Opened before the work begins, because a wrong path must not cost the time of the work.
+// An output file that appears under its name only when it is complete: a stopped run leaves no half file that
+// looks whole. Opened before the work begins, because a wrong path must not cost the time of the work.
 #pragma once
 
 #include <fstream>

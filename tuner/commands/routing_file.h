@@ -1,7 +1,9 @@
-// Which experts a run chose, as a file: a safetensors file (https://huggingface.co/docs/safetensors) with two tensors,
+// Which experts a run chose, as a file: a safetensors file (https://huggingface.co/docs/safetensors) with two
+// tensors,
 //   expert_ids      I32 (tokens, MoE layers, k)  best first, as the router ordered them
 //   expert_weights  F32 (tokens, MoE layers, k)  what their outputs were multiplied by; not read back
-// `logits --routing-out` writes it and `--routing-from` takes the ids of one, whoever wrote it. Start at RoutingTable.
+// `logits --routing-out` writes it and `--routing-from` takes the ids of one, whoever wrote it. Start at
+// RoutingTable.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +24,15 @@ class RoutingTable {
   int moe_layers() const { return moe_layers_; }
   int k() const { return k_; }
   // layer: of the model, one that routes.
-  std::span<std::int32_t> ids(std::int64_t token, int layer) { return std::span(ids_).subspan(first(token, layer), width()); }
+  std::span<std::int32_t> ids(std::int64_t token, int layer) {
+    return std::span(ids_).subspan(first(token, layer), width());
+  }
   std::span<const std::int32_t> ids(std::int64_t token, int layer) const {
     return std::span(ids_).subspan(first(token, layer), width());
   }
-  std::span<float> weights(std::int64_t token, int layer) { return std::span(weights_).subspan(first(token, layer), width()); }
+  std::span<float> weights(std::int64_t token, int layer) {
+    return std::span(weights_).subspan(first(token, layer), width());
+  }
 
   const std::vector<std::int32_t>& all_ids() const { return ids_; }
   std::vector<std::int32_t>& all_ids() { return ids_; }
@@ -46,8 +52,8 @@ class RoutingTable {
 
 void write_routing(PartialFile& file, const RoutingTable& table);
 
-// The ids of a file for a run of that many tokens with k experts each. Throws InputError naming the file and what is wrong:
-// not such a file, another shape, an id that is no expert, an expert twice.
+// The ids of a file for a run of that many tokens with k experts each. Throws InputError naming the file and
+// what is wrong: not such a file, another shape, an id that is no expert, an expert twice.
 RoutingTable read_routing(const std::string& path, const ModelSpec& spec, std::int64_t tokens, int k);
 
 }  // namespace moetune

@@ -31,7 +31,8 @@ std::optional<Measurement> EnergyWindow::joules_per_token() const {
 }
 
 std::string EnergyWindow::reason() const {
-  return fmt::format("the GPU's energy counter moved in {} runs of the window, fewer than {}", jumps_, fewest_jumps);
+  return fmt::format("the GPU's energy counter moved in {} runs of the window, fewer than {}", jumps_,
+                     fewest_jumps);
 }
 
 }  // namespace moetune

@@ -1,5 +1,5 @@
-// The functions of NVML that GpuPower uses, with answers that can be foreseen. The bus id says how this GPU behaves:
-// "0000:01:00.0" counts energy, "0000:02:00.0" does not, every other one is unknown.
+// The functions of NVML that GpuPower uses, with answers that can be foreseen. The bus id says how this GPU
+// behaves: "0000:01:00.0" counts energy, "0000:02:00.0" does not, every other one is unknown.
 #include <cstring>
 #include <string>
 
@@ -32,9 +32,12 @@ int nvmlSystemGetDriverVersion(char* text, unsigned length) {
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeDevice** device) {
   if (!is_open) return not_found;
-  if (std::string(bus_id) == "0000:01:00.0") *device = &counting;
-  else if (std::string(bus_id) == "0000:02:00.0") *device = &silent;
-  else return not_found;
+  if (std::string(bus_id) == "0000:01:00.0")
+    *device = &counting;
+  else if (std::string(bus_id) == "0000:02:00.0")
+    *device = &silent;
+  else
+    return not_found;
   return success;
 }
 int nvmlDeviceGetTotalEnergyConsumption(FakeDevice* device, unsigned long long* millijoules) {
