@@ -44,10 +44,10 @@ TEST(GpuAnswer, OfNonsenseNamesTheField) {
     changed["gpu"][field] = value;
     return message_of<InputError>([&] { gpu_answer_from_json(changed, "probe"); });
   };
-  EXPECT_TRUE(has_text(complaint("count", 0), "probe.gpu.count"));
-  EXPECT_TRUE(has_text(complaint("free_bytes", 141 * gib), "probe.gpu.free_bytes"));
+  EXPECT_TRUE(has_text(complaint("count", 0), "probe: gpu.count"));
+  EXPECT_TRUE(has_text(complaint("free_bytes", 141 * gib), "probe: gpu.free_bytes"));
   EXPECT_TRUE(
-      has_text(complaint("read_gb_per_s", 0), "probe.gpu.read_gb_per_s: 0 (accepted: GB/s, above 0)"));
+      has_text(complaint("read_gb_per_s", 0), "probe: gpu.read_gb_per_s: 0 (accepted: GB/s, above 0)"));
   EXPECT_TRUE(has_text(complaint("colour", "green"), "colour"));
 }
 

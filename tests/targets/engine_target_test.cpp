@@ -44,7 +44,7 @@ TEST(EngineTargetSetup, SurvivesItsTripToTheWorker) {
   EXPECT_EQ(to_json_value(engine_target_setup_from_json(object, "setup")), object);
   object["device"] = "gpu";
   EXPECT_TRUE(has_text(message_of<InputError>([&] { engine_target_setup_from_json(object, "setup"); }),
-                       "setup.device: 'gpu' (accepted: cpu, cuda)"));
+                       "setup: device: 'gpu' (accepted: cpu, cuda)"));
 }
 
 TEST(EngineTargetSetup, OptionsComeFromTheKnobTable) {
