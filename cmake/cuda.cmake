@@ -1,6 +1,6 @@
 # Decides whether GPU code is built: MOETUNE_HAS_CUDA (0 or 1), MOETUNE_CUDA_REASON, and the target moetune_cuda.
-# Only the static CUDA runtime is linked. cuBLAS, NCCL, NVML and CUPTI are opened at run time, so that one binary starts on
-# machines without them; here only their headers are looked for.
+# Only the static CUDA runtime is linked. cuBLAS, NCCL and CUPTI are opened at run time, so that one binary starts on machines
+# without them; here only their headers are looked for. NVML too, but kernels/gpu_power.cpp needs no header of it.
 set(MOETUNE_HAS_CUDA 0)
 set(MOETUNE_GPU_WITHOUT_TOOLKIT false)
 add_library(moetune_cuda INTERFACE)
@@ -72,7 +72,7 @@ if(MOETUNE_HAS_CUDA)
   find_package(CUDAToolkit REQUIRED)
   set(MOETUNE_CUDA_REASON "nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
   target_link_libraries(moetune_cuda INTERFACE CUDA::cudart_static)
-  foreach(header IN ITEMS cublas_v2 nccl cupti nvml)
+  foreach(header IN ITEMS cublas_v2 nccl cupti)
     string(TOUPPER ${header} name)
     string(REPLACE "_V2" "" name ${name})
     find_path(MOETUNE_${name}_INCLUDE ${header}.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_ROOT}/extras/CUPTI/include)

@@ -355,4 +355,8 @@ void Engine::observe_routing(RoutingObserver observer) {
   impl_->ranks.front()->observer = std::move(observer);
 }
 
+void Engine::force_routing(const RoutingSource& source) {
+  for (const auto& rank : impl_->ranks) rank->routing_source = source;
+}
+
 }  // namespace moetune

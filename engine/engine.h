@@ -95,6 +95,12 @@ class Engine {
                                              int tokens, int k)>;
   void observe_routing(RoutingObserver observer);
 
+  // Asked before every MoE layer's routing: fills ids (tokens, k) with the experts to take in place of the router's choice;
+  // their weights come from the router's own scores. Empty: the router chooses. With several ranks it is called from all of
+  // their threads at once. forward() throws InputError for ids that are no experts or twice in a token. Slows decoding.
+  using RoutingSource = std::function<void(int layer, std::span<std::int32_t> ids, int tokens, int k)>;
+  void force_routing(const RoutingSource& source);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

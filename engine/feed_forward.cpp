@@ -1,6 +1,12 @@
 // Start at mixture_of_experts(): router, route, experts in waves, combine.
 #include "engine/feed_forward.h"
 
+#include <cstddef>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/facts/error.h"
 #include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
@@ -20,11 +26,32 @@ struct Chosen {
   Tensor weights;  // (tokens, k)
 };
 
+<<<<<<< HEAD
 Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed) {
+=======
+// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read beyond the scores.
+void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
+  const int k = rank.top_k;
+  std::vector<std::int32_t>& given = rank.chosen_ids;
+  given.assign(static_cast<std::size_t>(ids.elements()), -1);
+  rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), k);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
+    if (given[i] < 0 || given[i] >= rank.spec->experts)
+      throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("0 .. {}", rank.spec->experts - 1));
+    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
+      if (given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
+  }
+  copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
+}
+
+Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& x, int layer) {
+>>>>>>> device
   const ModelSpec& spec = *rank.spec;
   const std::int64_t tokens = normed.dim(0);
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})};
+<<<<<<< HEAD
   run(rank.device, Router{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
                           .norm = weights.post_attention_norm,
                           .normed = normed,
@@ -39,6 +66,20 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed) {
                                     .scale = static_cast<float>(spec.routed_scaling_factor),
                                     .groups = spec.expert_groups,
                                     .kept_groups = spec.kept_groups}});
+=======
+  if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
+  run(rank.device, Gemm{.x = x, .w = weights.router, .y = logits, .bias = {}});
+  run(rank.device, Route{.logits = logits,
+                         .bias = weights.router_bias,
+                         .ids = chosen.ids,
+                         .weights = chosen.weights,
+                         .rule = rule_of(spec.routing),
+                         .normalize = spec.normalize_top_k,
+                         .scale = static_cast<float>(spec.routed_scaling_factor),
+                         .groups = spec.expert_groups,
+                         .kept_groups = spec.kept_groups,
+                         .ids_are_given = static_cast<bool>(rank.routing_source)});
+>>>>>>> device
   return chosen;
 }
 
@@ -99,9 +140,18 @@ void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) 
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
+<<<<<<< HEAD
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
   const Chosen chosen = route(rank, weights, x);
   if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
+=======
+  const std::int64_t hidden = rank.spec->hidden;
+  const Tensor x = first_rows(rank.scratch.normed, {tokens, hidden});
+  const Tensor output = first_rows(rank.scratch.output, {tokens, hidden});
+  const Tensor rows = first_rows(rank.scratch.expert_rows, {tokens, rank.top_k, hidden});
+  const Chosen chosen = route(rank, weights, x, layer);
+  if (host_must_know(rank)) read_back(rank, chosen.ids, rank.chosen_ids);
+>>>>>>> device
   show_to_observer(rank, chosen, layer);
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, moe_layer, output);

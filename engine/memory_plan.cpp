@@ -56,6 +56,12 @@ std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptio
   const double fitting = largest_cache_fraction(spec, options, limits, device_bytes);
   const std::string missing = fmt::format("{} needed, {} there, {} missing", mib(plan.total()),
                                           mib(device_bytes), mib(plan.total() - device_bytes));
+  if (options.device == DeviceKind::cuda && fitting == 0.0)
+    return Objection{"memory",
+                     fmt::format("{} with every expert on the GPU (experts {}, dense {}, KV cache {}, scratch {})", missing,
+                                 mib(plan.expert_bytes), mib(plan.dense_bytes), mib(plan.kv_bytes), mib(plan.scratch_bytes)),
+                     "fewer bits (expert_quant, dense_quant, kv_type), fewer sequences, a shorter context"}
+        .text();
   if (fitting > 0.0) return Objection{"expert_cache", missing, fmt::format("at most {}", fitting)}.text();
   return Objection{"memory",
                    fmt::format("{} even without most experts (dense {}, KV cache {}, scratch {})", missing,

@@ -12,7 +12,6 @@
 #include "engine/dense_shapes.h"
 #include "engine/facts/knobs.h"
 #include "engine/shard.h"
-#include "kernels/device.h"
 #include "kernels/parallel_for.h"
 
 namespace moetune {
@@ -112,22 +111,22 @@ Rule thread_rule(const EngineOptions& options) {
                    fmt::format("1 .. {}, the cores here", cores)};
 }
 
-// Where the layers run, and what a GPU does not do in this build.
+// Where the layers run, and what a GPU does not do in this build. Whether there is a GPU is not looked at: the tuner's process
+// asks these rules too, and it must not touch one. Cuda's constructor says when there is none.
 Rule placement_rule(const EngineOptions& options) {
   if (options.device == DeviceKind::cpu) {
     if (options.router == RouterPlacement::gpu) return Objection{"router", "gpu needs a GPU", "cpu"};
     return std::nullopt;
   }
-#if MOETUNE_HAS_CUDA
-  static const int gpus = Cuda::count();
-  if (gpus == 0) return Objection{"device", "cuda: no GPU can be used here", "cpu"};
-#else
+#if !MOETUNE_HAS_CUDA
   return Objection{"device", "cuda: this build has no GPU code", "cpu"};
 #endif
   if (options.router == RouterPlacement::cpu)
     return Objection{"router", "cpu: this build routes on the device that computes", "gpu"};
   if (options.expert_cache_fraction < 1.0 || options.expert_cache_bytes > 0)
     return Objection{"expert_cache", "below 1: this build keeps all experts resident on a GPU", "1"};
+  if (options.tensor_parallel > 1)
+    return Objection{"tensor_parallel", "above 1: this build runs a model on one GPU", "1"};
   return std::nullopt;
 }
 
@@ -167,6 +166,13 @@ Rule limit_rule(const ModelSpec& spec, const EngineOptions& options, const Engin
 }
 
 }  // namespace
+
+EngineOptions default_options(DeviceKind device) {
+  EngineOptions options;
+  options.device = device;
+  options.router = device == DeviceKind::cuda ? RouterPlacement::gpu : RouterPlacement::cpu;
+  return options;
+}
 
 std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options,
                                               const EngineLimits& limits) {

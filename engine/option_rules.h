@@ -23,6 +23,9 @@ struct Objection {
 std::optional<Objection> objection_to_options(const ModelSpec& spec, const EngineOptions& options,
                                               const EngineLimits& limits);
 
+// What holds where nobody chose: the checkpoint as it is, resident, on one rank, routed where it is computed.
+EngineOptions default_options(DeviceKind device);
+
 // Experts per token in effect.
 inline int effective_top_k(const ModelSpec& spec, const EngineOptions& options) {
   return options.top_k > 0 ? options.top_k : spec.experts_per_token;

@@ -34,6 +34,7 @@ struct Rank {
   std::unique_ptr<ExpertCache> cache;
   int top_k = 0;                         // experts per token in effect
   Engine::RoutingObserver observer;      // rank 0 only
+  Engine::RoutingSource routing_source;  // the same on all ranks
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
   std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;

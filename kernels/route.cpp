@@ -84,7 +84,9 @@ void run(Cpu& cpu, const Route& op) {
           const std::span weights(op.weights.f32() + token * op.weights.stride(0),
                                   static_cast<std::size_t>(k));
           to_scores(op.rule, logits, scores);
-          if (op.rule == RouteRule::softmax) {
+          if (op.ids_are_given) {
+            assert(std::ranges::all_of(ids, [&](std::int32_t id) { return id >= 0 && id < experts; }));
+          } else if (op.rule == RouteRule::softmax) {
             choose_largest(logits, ids);  // the order of the probabilities, without ties made by rounding
           } else {
             choice_scores = scores;

@@ -17,7 +17,8 @@ PickRule rule_of(const Route& op, int experts) {
           .kept_groups = op.kept_groups,
           .scale = op.scale,
           .is_sigmoid = op.rule == RouteRule::grouped_sigmoid_bias,
-          .normalizes = op.normalize};
+          .normalizes = op.normalize,
+          .ids_are_given = op.ids_are_given};
 }
 
 }  // namespace cuda

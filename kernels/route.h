@@ -19,13 +19,14 @@ enum class RouteRule : std::uint8_t { softmax, grouped_sigmoid_bias };
 struct Route {
   Tensor logits;   // (tokens, experts) f32
   Tensor bias{};   // (experts) f32, or empty
-  Tensor ids;      // (tokens, k) i32, best first
+  Tensor ids;      // (tokens, k) i32, best first; read where ids_are_given
   Tensor weights;  // (tokens, k) f32
   RouteRule rule = RouteRule::softmax;
   bool normalize = true;  // chosen weights sum to 1 before scaling
   float scale = 1.0F;     // routed_scaling_factor
   int groups = 1;
   int kept_groups = 1;
+  bool ids_are_given = false;  // only the weights are wanted, of these different experts in this order
 };
 void run(Cpu& cpu, const Route& op);
 void run(Cuda& cuda, const Route& op);

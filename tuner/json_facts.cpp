@@ -55,6 +55,9 @@ json to_json_value(const HardwareFingerprint& hardware) {
           {"interconnect", hardware.interconnect},
           {"driver", hardware.driver},
           {"cuda", hardware.cuda},
+          {"compute_capability", hardware.compute_capability},
+          {"multiprocessors", hardware.multiprocessors},
+          {"idle_watts", hardware.idle_watts},
           {"os", hardware.os},
           {"build", hardware.build}};
 }
@@ -62,8 +65,10 @@ json to_json_value(const HardwareFingerprint& hardware) {
 HardwareFingerprint hardware_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"device", "gpu_count", "device_bytes", "cpu_name", "cpu_cores", "simd", "host_bytes",
-               "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda", "os", "build"});
+               "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda",
+               "compute_capability", "multiprocessors", "idle_watts", "os", "build"});
   constexpr double fastest_gb_per_s = 1e9;
+  constexpr double most_watts = 1e6;
   HardwareFingerprint hardware;
   hardware.device = fields.text("device");
   hardware.gpu_count = static_cast<int>(fields.integer("gpu_count", 0, most_cores));
@@ -77,6 +82,10 @@ HardwareFingerprint hardware_from_json(const json& object, const std::string& wh
   hardware.interconnect = fields.text("interconnect");
   hardware.driver = fields.text("driver");
   hardware.cuda = fields.text("cuda");
+  // Runs of builds that knew no GPU do not have these.
+  hardware.compute_capability = fields.text_or("compute_capability", "");
+  hardware.multiprocessors = integer_or(fields, "multiprocessors", 0, most_cores, 0);
+  if (fields.has("idle_watts")) hardware.idle_watts = number_between(fields, "idle_watts", 0.0, most_watts);
   hardware.os = fields.text("os");
   hardware.build = fields.text("build");
   return hardware;

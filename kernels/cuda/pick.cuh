@@ -71,6 +71,7 @@ struct PickRule {
   float scale;
   bool is_sigmoid;
   bool normalizes;
+  bool ids_are_given;
 };
 
 // Shared memory of one warp, in floats.
@@ -122,7 +123,7 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
   float* chosen_scores = choice_scores;  // no longer needed as they were
   for (int round = 0; round < rule.k; ++round) {
     unsigned top = 0;
-    const int expert = largest(keys, lane, &top);
+    const int expert = rule.ids_are_given ? ids[round] : largest(keys, lane, &top);
 #pragma unroll
     for (int i = 0; i < slots; ++i)
       if (expert == i * 32 + lane) keys[i] = 0;

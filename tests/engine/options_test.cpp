@@ -55,6 +55,35 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
     for (const std::string& part : parts) EXPECT_TRUE(has_text(objection(mla, settings), part));
 }
 
+TEST(DefaultOptions, RouteWhereTheLayersRun) {
+  EXPECT_EQ(default_options(DeviceKind::cpu).router, RouterPlacement::cpu);
+  const EngineOptions gpu = default_options(DeviceKind::cuda);
+  EXPECT_EQ(gpu.device, DeviceKind::cuda);
+  EXPECT_EQ(gpu.router, RouterPlacement::gpu);
+}
+
+// The rules are asked by processes that must not touch a GPU: what they say does not depend on there being one.
+TEST(Objections, SayWhatAGpuDoesNotDo) {
+  const ModelSpec mla = spec_from(splittable_mla());
+  const auto on_gpu = [&](const Settings& settings) {
+    EngineOptions options = default_options(DeviceKind::cuda);
+    for (const auto& [knob, value] : settings) set_knob(options, knob, value);
+    const auto text = objection_to(mla, options, kLimits, 0);
+    return text ? *text : "none";
+  };
+#if MOETUNE_HAS_CUDA
+  EXPECT_EQ(on_gpu({{"expert_quant", "bf16"}}), "none");
+  EXPECT_TRUE(has_text(on_gpu({{"router", "cpu"}}), "router: cpu"));
+  EXPECT_TRUE(has_text(on_gpu({{"expert_cache", "0.5"}}), "expert_cache: below 1"));
+  EXPECT_TRUE(has_text(on_gpu({{"tensor_parallel", "2"}}), "tensor_parallel: above 1: this build runs a model on one GPU (accepted: 1)"));
+  EXPECT_TRUE(has_text(on_gpu({{"miss", "dma"}}), "miss: dma"));
+  EXPECT_TRUE(has_text(on_gpu({{"prefetch", "repeat"}}), "prefetch: repeat"));
+  EXPECT_TRUE(has_text(on_gpu({{"expert_quant", "f32"}}), "expert_quant: f32 experts"));
+#else
+  EXPECT_EQ(on_gpu({}), "device: cuda: this build has no GPU code (accepted: cpu)");
+#endif
+}
+
 TEST(Objections, AreNoneForWhatActs) {
   const ModelSpec mla = spec_from(splittable_mla());
   const ModelSpec gqa = spec_from(splittable_gqa());

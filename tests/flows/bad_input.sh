@@ -28,6 +28,7 @@ refused "--max-trials: '0'" tune --max-trials 0
 refused "--seed: 'x'" tune --seed x
 refused "--threads: '0'" measure --threads 0
 refused "--device: 'tpu'.*auto, cpu, cuda" measure --device tpu
+refused "--device: 'tpu'.*auto, cpu, cuda" logits --device tpu --tokens 1 --out logits.npy
 refused "--device-memory: '12gigs'.*12GiB" measure --device-memory 12gigs
 refused "--gate: no gate named 'int5'.*lossless, int8, int4, none" tune --gate int5
 refused "--searcher.*'annealing'.*nsga2" tune --searcher annealing
@@ -66,6 +67,12 @@ refused "--tokens.*'x'" logits --tokens 1,x --out logits.npy
 refused "no tokens given" logits --out logits.npy
 refused "cannot read 'absent.txt'" logits --tokens-file absent.txt --out logits.npy
 refused "cannot write" logits --tokens 1 --out no/such/folder/logits.npy
+refused "absent.safetensors" logits --tokens 1 --routing-from absent.safetensors --out logits.npy
+refused "--routing-out: cannot write" logits --tokens 1 --routing-out no/such/folder/r --out logits.npy
+"$MOETUNE" logits --tokens 1,2 --routing-out two.safetensors --out logits.npy >/dev/null && rm logits.npy
+refused "two.safetensors: expert_ids: shape \(2, .*\(1, .*tokens, MoE layers, top_k" logits --tokens 1 --routing-from two.safetensors --out logits.npy
+head -c 100 two.safetensors > cut.safetensors
+refused "cut.safetensors" logits --tokens 1,2 --routing-from cut.safetensors --out logits.npy
 refused "--feed: 'batch'.*step, prefill" logits --tokens 1 --feed batch --out logits.npy
 
 # Spaces and workloads in files.

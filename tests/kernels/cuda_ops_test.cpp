@@ -209,6 +209,21 @@ TEST_F(CudaOps, RoutingIsExact) {
       different += result.view().i32()[i] != chosen.view().i32()[i] ? 1 : 0;
     EXPECT_EQ(different, 0) << rule.experts << " experts";
     expect_near(gweights, weights.view(), 1e-5, std::to_string(rule.experts) + " experts");
+
+    // Given experts: the first ones, best last, whatever the scores say.
+    for (std::int64_t i = 0; i < tokens * rule.k; ++i)
+      chosen.view().i32()[i] = static_cast<std::int32_t>(rule.k - 1 - i % rule.k);
+    const Tensor given = there(chosen.view());
+    const auto weigh = [&](const Tensor& from, const Tensor& with, const Tensor& to, const Tensor& weight) {
+      Route forced = op(from, with, to, weight);
+      forced.ids_are_given = true;
+      return forced;
+    };
+    run(gpu(), weigh(there(logits.view()), there(bias.view()), given, gweights));
+    run(cpu_, weigh(logits.view(), bias.view(), chosen.view(), weights.view()));
+    back(given, result.view());
+    EXPECT_EQ(std::memcmp(result.view().data(), chosen.view().data(), static_cast<std::size_t>(tokens * rule.k) * sizeof(std::int32_t)), 0);
+    expect_near(gweights, weights.view(), 1e-5, std::to_string(rule.experts) + " experts, given");
   }
 }
 

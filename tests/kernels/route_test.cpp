@@ -116,6 +116,40 @@ TEST(Route, UnnormalisedSigmoid) {
   EXPECT_NEAR(route({logit_of(0.75F), logit_of(0.25F)}, 1, op).weights[0], 0.75F, 1e-6F);
 }
 
+// The same experts in another order: each keeps its own weight, and nothing but the weights is written.
+TEST(Route, GivenExpertsGetTheScoresTheyHave) {
+  const std::vector<float> logits{0.5F, -1.0F, 2.0F, 0.0F, 1.0F, 3.0F};
+  Route op = sigmoid_rule(3, 2);
+  op.scale = 2.5F;
+  for (const Route& rule : {softmax_rule(), op}) {
+    const Routed free = route(logits, 3, rule, {0.1F, 3.0F, 0.0F, 0.0F, 0.2F, 0.0F});
+    Device device = cpu();
+    const OwnedTensor scores = filled({1, 6}, [&](std::int64_t i) { return logits[static_cast<std::size_t>(i)]; });
+    const OwnedTensor given = ids({1, 3}, {free.ids[2], free.ids[0], free.ids[1]});
+    const OwnedTensor weights = poisoned({1, 3});
+    Route forced = rule;
+    forced.logits = scores.view();
+    forced.ids = given.view();
+    forced.weights = weights.view();
+    forced.ids_are_given = true;
+    run(device, forced);
+    EXPECT_EQ(given.view().i32()[0], free.ids[2]);
+    for (const auto& [here, there] : {std::pair{0, 2}, {1, 0}, {2, 1}})
+      EXPECT_NEAR(weights.view().f32()[here], free.weights[static_cast<std::size_t>(there)], 1e-6F) << here;
+  }
+}
+
+TEST(Route, GivenExpertsNeedNotBeTheBest) {
+  const float two = std::log(2.0F);
+  Device device = cpu();
+  const OwnedTensor scores = filled({1, 4}, [&](std::int64_t i) { return static_cast<float>(i) * two; });  // shares 1 2 4 8 of 15
+  const OwnedTensor given = ids({1, 2}, {0, 2});
+  const OwnedTensor weights = poisoned({1, 2});
+  run(device, Route{.logits = scores.view(), .ids = given.view(), .weights = weights.view(), .ids_are_given = true});
+  EXPECT_NEAR(weights.view().f32()[0], 1.0F / 5, 1e-6F);
+  EXPECT_NEAR(weights.view().f32()[1], 4.0F / 5, 1e-6F);
+}
+
 // A broken router must not lead to an expert that does not exist, or to the same one twice.
 TEST(Route, NanLogitsStillGiveDistinctExperts) {
   const float nan = std::numeric_limits<float>::quiet_NaN();

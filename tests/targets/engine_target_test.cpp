@@ -34,20 +34,26 @@ class EngineTargetTest : public ::testing::Test {
 TEST(EngineTargetSetup, SurvivesItsTripToTheWorker) {
   EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
   setup.calibration_file = "text.txt";
+  setup.device = DeviceKind::cuda;
+  setup.device_name = "NVIDIA H200";
   setup.threads = 2;
   setup.device_memory_bytes = 12345678901;
   setup.usd_per_hour = 2.5;
-  const nlohmann::json object = to_json_value(setup);
+  nlohmann::json object = to_json_value(setup);
+  EXPECT_EQ(object.at("device"), "cuda");
   EXPECT_EQ(to_json_value(engine_target_setup_from_json(object, "setup")), object);
+  object["device"] = "gpu";
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { engine_target_setup_from_json(object, "setup"); }),
+                       "setup: device: 'gpu' (accepted: cpu, cuda)"));
 }
 
 TEST(EngineTargetSetup, OptionsComeFromTheKnobTable) {
-  const EngineOptions options = options_of({{{"top_k", "3"}, {"expert_quant", "int4"}, {"expert_cache", "0.5"}}}, 2);
+  const EngineOptions options = options_of({{{"top_k", "3"}, {"expert_quant", "int4"}, {"expert_cache", "0.5"}}}, DeviceKind::cpu, 2);
   EXPECT_EQ(options.top_k, 3);
   EXPECT_EQ(options.expert_quant, NumberType::int4);
   EXPECT_EQ(options.expert_cache_fraction, 0.5);
   EXPECT_EQ(options.cpu_threads, 2);
-  EXPECT_TRUE(has_text(message_of<InputError>([] { options_of({{{"topk", "3"}}}, 0); }), "topk"));
+  EXPECT_TRUE(has_text(message_of<InputError>([] { options_of({{{"topk", "3"}}}, DeviceKind::cpu, 0); }), "topk"));
 }
 
 TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {

@@ -25,7 +25,8 @@ Command add_logits_command(CLI::App& program);
 Command add_report_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_validate_command(CLI::App& program);
-Command add_worker_command(CLI::App& program);  // hidden: `tune` and `measure` start it
+Command add_worker_command(CLI::App& program);     // hidden: `tune` and `measure` start it
+Command add_gpu_probe_command(CLI::App& program);  // hidden: prints what GPU is here, for choose_device()
 
 // Those of the contract that this build does not have: they say so.
 std::vector<Command> add_later_commands(CLI::App& program);

@@ -21,8 +21,7 @@ namespace {
 constexpr auto quarter_length_model = "tiny-moe";
 
 std::string parse_device(const std::string& flag, const std::string& text) {
-  if (text == "auto" || text == "cpu") return text;
-  if (text == "cuda") throw InputError(flag, "'cuda': this build runs models on the CPU only", "auto, cpu");
+  if (text == "auto" || text == "cpu" || text == "cuda") return text;
   throw InputError(flag, "'" + text + "'", "auto, cpu, cuda");
 }
 
@@ -58,7 +57,8 @@ void add_output_options(CLI::App& command, Console& console) {
 void add_common_options(CLI::App& command, CommonOptions& common, const TakesOptions& takes) {
   if (takes.model) {
     command.add_option("--model", common.model, "Checkpoint directory or embedded model")->type_name("DIR|NAME")->capture_default_str();
-    add_parsed_option(command, "--device", common.device, parse_device, "auto|cpu|cuda", "Where to run")->default_str("auto");
+    add_parsed_option(command, "--device", common.device, parse_device, "auto|cpu|cuda", "Where to run; auto: on the GPU where one can be used")
+        ->default_str("auto");
     add_parsed_option(
         command, "--threads", common.threads,
         [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 4096); }, "N",
@@ -78,11 +78,11 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
         "N", "Seed of every random choice")
         ->default_str("1");
     add_parsed_option(command, "--device-memory", common.device_memory_bytes, parse_bytes, "SIZE",
-                      "Plan and allocate as on a machine with that much memory, such as 12GiB");
+                      "Plan and allocate as on a card or machine with that much memory, such as 12GiB");
     add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_price, "USD",
                       "Price of this machine, for usd_per_mtok (default: unknown)");
     add_refused_option(command, "--prices", "price files are not read by this build; --usd-per-hour takes one price");
-    add_refused_option(command, "--gpus", "this build runs models on the CPU only");
+    add_refused_option(command, "--gpus", "this build runs a model on the first GPU; CUDA_VISIBLE_DEVICES says which one that is");
   }
   add_output_options(command, common.console);
 }
@@ -104,7 +104,8 @@ std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec&
   return workloads;
 }
 
-std::string unused_gpu_message() {
+std::string unused_gpu_message(const DeviceChoice& device) {
+  if (device.why_cpu.empty()) return {};
   const std::array signs = {"/proc/driver/nvidia/version", "/dev/nvidia0"};
   const bool gpu_here = std::ranges::any_of(signs, [](const char* sign) {
     std::error_code ignored;  // unreadable counts as absent
@@ -112,7 +113,7 @@ std::string unused_gpu_message() {
   });
   if (!gpu_here) return {};
   if (!build_info::has_cuda) return std::string(build_info::toolkit_advice);
-  return "GPU found, but this version of moetune runs models on the CPU only: the profile is for the CPU.";
+  return "GPU found, but it cannot be used: " + device.why_cpu + ". What follows is for the CPU.";
 }
 
 }  // namespace moetune

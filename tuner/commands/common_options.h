@@ -11,6 +11,7 @@
 #include "engine/facts/model_spec.h"
 #include "engine/facts/workload.h"
 #include "tuner/commands/console.h"
+#include "tuner/commands/gpu_probe.h"
 
 namespace moetune {
 
@@ -51,7 +52,7 @@ CLI::Option* add_parsed_option(CLI::App& command, const std::string& flag, Value
 // Workloads of --workload: names or files, separated by commas; fitted to the model.
 std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec);
 
-// The words about a GPU that this build cannot use; empty: no GPU here, or it is used.
-std::string unused_gpu_message();
+// There is a GPU that `--device auto` could not take; empty: no GPU here, or nobody wanted one.
+std::string unused_gpu_message(const DeviceChoice& device);
 
 }  // namespace moetune

@@ -5,7 +5,10 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -16,10 +19,12 @@
 #include "engine/engine.h"
 #include "engine/facts/knobs.h"
 #include "engine/memory_plan.h"
+#include "engine/option_rules.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/npy.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/commands/routing_file.h"
 #include "tuner/commands/study.h"
 
 namespace moetune {
@@ -33,6 +38,8 @@ struct LogitsOptions {
   std::string tokens_file;
   std::string out;
   std::string feed = "step";
+  std::string routing_out;
+  std::string routing_from;
   std::vector<std::string> settings;
 };
 
@@ -75,13 +82,55 @@ std::vector<std::int32_t> tokens_of(const LogitsOptions& options, const ModelSpe
   return ids;
 }
 
+// What --routing-out and --routing-from do: the experts of every token and layer, kept or given.
+class Routing {
+ public:
+  Routing(const LogitsOptions& options, const ModelSpec& spec, std::int64_t tokens, int k) : chosen_(spec, tokens, k) {
+    if (options.routing_from.empty() && options.routing_out.empty()) return;
+    if (spec.moe_layer_count() == 0) throw InputError("--routing-out, --routing-from", "a model without routed experts", "");
+    if (!options.routing_from.empty()) given_ = read_routing(options.routing_from, spec, tokens, k);
+    if (!options.routing_out.empty()) file_ = std::make_unique<PartialFile>("--routing-out", options.routing_out);
+  }
+
+  void attach(Engine& engine) {
+    if (given_)
+      engine.force_routing([this](int layer, std::span<std::int32_t> ids, int tokens, int k) {
+        for (int token = 0; token < tokens; ++token)
+          std::ranges::copy(std::as_const(*given_).ids(begin_ + token, layer), ids.begin() + std::ptrdiff_t{token} * k);
+      });
+    if (file_)
+      engine.observe_routing([this](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int tokens, int k) {
+        for (int token = 0; token < tokens; ++token) {
+          const auto row = static_cast<std::size_t>(token) * static_cast<std::size_t>(k);
+          std::ranges::copy(ids.subspan(row, static_cast<std::size_t>(k)), chosen_.ids(begin_ + token, layer).begin());
+          std::ranges::copy(weights.subspan(row, static_cast<std::size_t>(k)), chosen_.weights(begin_ + token, layer).begin());
+        }
+      });
+  }
+
+  void step_begins_at(std::int64_t token) { begin_ = token; }
+
+  void finish() {
+    if (!file_) return;
+    write_routing(*file_, chosen_);
+    file_->finish();
+  }
+
+ private:
+  RoutingTable chosen_;
+  std::optional<RoutingTable> given_;
+  std::unique_ptr<PartialFile> file_;
+  std::int64_t begin_ = 0;  // first token of the running step
+};
+
 ExitCode run_logits(const LogitsOptions& options) {
+  const DeviceChoice device = choose_device(options.common.device, [] { return ask_for_gpu(); });
   const auto checkpoint = open_checkpoint(model_directory(options.common.model));
   checkpoint->check_finite();
   const ModelSpec& spec = checkpoint->spec();
   const std::vector<std::int32_t> ids = tokens_of(options, spec);
 
-  EngineOptions engine_options;
+  EngineOptions engine_options = default_options(device.kind);
   engine_options.cpu_threads = options.common.threads;
   for (const std::string& setting : options.settings) {
     const auto [knob, value] = parse_assignment("--set", setting, setting_words);
@@ -90,23 +139,31 @@ ExitCode run_logits(const LogitsOptions& options) {
   const int step_tokens = options.feed == "step" ? 1 : std::min(longest_step, static_cast<int>(ids.size()));
   const EngineLimits limits{.sequences = 1, .context_tokens = static_cast<int>(ids.size()), .step_tokens = step_tokens};
   if (const auto objection = objection_to(spec, engine_options, limits, 0)) throw InputError("--set", *objection, "");
+  const std::int64_t memory = device.gpu ? plannable_bytes(device.gpu->facts) : 0;
+  if (const auto objection = objection_to(spec, engine_options, limits, memory)) throw NoFeasibleConfiguration(*objection);
 
-  // The file is opened first: a wrong path must not cost the time of loading a model.
+  // Files come first: a wrong path must not cost the time of loading a model.
+  Routing routing(options, spec, std::ssize(ids), effective_top_k(spec, engine_options));
   NpyWriter file(options.out, std::ssize(ids), spec.vocabulary);
+  if (const std::string words = unused_gpu_message(device); !words.empty()) options.common.console.warn(words);
   Engine engine(checkpoint, engine_options, limits);
+  routing.attach(engine);
   const auto vocabulary = static_cast<std::size_t>(spec.vocabulary);
   std::vector<StepToken> step;
   for (std::size_t next = 0; next < ids.size();) {
     step.clear();
+    routing.step_begins_at(static_cast<std::int64_t>(next));
     for (; next < ids.size() && std::ssize(step) < step_tokens; ++next)
       step.push_back({.id = ids[next], .sequence = 0, .position = static_cast<std::int32_t>(next)});
     const std::span<const float> logits = engine.forward(step);
     for (std::size_t row = 0; row < step.size(); ++row) file.write_row(logits.subspan(row * vocabulary, vocabulary));
   }
   file.finish();
+  routing.finish();
   options.common.console.result(fmt::format("{}: float32 ({}, {})", options.out, ids.size(), vocabulary));
   options.common.console.document({{"file", options.out}, {"type", "float32"}, {"shape", {ids.size(), vocabulary}},
-                                   {"model", spec.name}, {"model_hash", spec.content_hash}, {"feed", options.feed}});
+                                   {"model", spec.name}, {"model_hash", spec.content_hash}, {"feed", options.feed},
+                                   {"device", device.gpu ? device.gpu->facts.name : "cpu"}});
   return ExitCode::done;
 }
 
@@ -121,6 +178,10 @@ Command add_logits_command(CLI::App& program) {
   add_parsed_option(*command, "--feed", options->feed, parse_feed, "step|prefill",
                     "One token at a time as decoding does, or many at once as for a prompt")
       ->default_str("step");
+  command->add_option("--routing-out", options->routing_out, "Also write the chosen experts: safetensors with expert_ids, int32 (tokens, MoE layers, k)")
+      ->type_name("FILE");
+  command->add_option("--routing-from", options->routing_from, "Take the experts of such a file; their weights are this run's own")
+      ->type_name("FILE");
   command->add_option("--set", options->settings, "Change a knob; any number of times")
       ->type_name("KNOB=VALUE")
       ->expected(1)
@@ -128,7 +189,10 @@ Command add_logits_command(CLI::App& program) {
   add_common_options(*command, options->common, {.model = true, .workload = false});
   command->footer("Row i holds the logits after tokens 0 .. i (teacher-forced).\n\n"
                   "  moetune logits --tokens 72,101,108 --out a.npy\n"
-                  "  moetune logits --tokens 72,101,108 --set expert_quant=int4 --out b.npy");
+                  "  moetune logits --tokens 72,101,108 --set expert_quant=int4 --out b.npy\n\n"
+                  "With the same experts on both sides only the arithmetic differs:\n\n"
+                  "  moetune logits --tokens 72,101,108 --device cpu --routing-out r.safetensors --out a.npy\n"
+                  "  moetune logits --tokens 72,101,108 --device cuda --routing-from r.safetensors --out b.npy");
   return {command, [options] { return run_logits(*options); }};
 }
 

@@ -148,8 +148,8 @@ ExitCode run_measure(const MeasureOptions& options) {
     throw InputError("--set", *objection, "");
   }
   for (const std::string& remark : study.remarks) console.log(remark);
-  const std::string gpu = unused_gpu_message();
-  if (!gpu.empty()) console.warn(gpu);
+  if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
+  for (const std::string& warning : study.warnings) console.warn(warning);
 
   const Interruption interruption;
   LiveWords live(console);
@@ -172,7 +172,7 @@ ExitCode run_measure(const MeasureOptions& options) {
   } else {
     console.warn(fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial->outcome), trial->reason));
   }
-  if (!gpu.empty()) console.warn(gpu);
+  if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
   return code_of(*trial);
 }
 

@@ -19,6 +19,7 @@
 #include "engine/option_rules.h"
 #include "engine/probe.h"
 #include "engine/tokenizer.h"
+#include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/nearest.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/json_fields.h"
@@ -53,7 +54,7 @@ std::string hash_of(const std::vector<std::int32_t>& tokens) {
 // The value a knob has when nobody sets it, as a space would write it.
 std::string default_value(const Study& study, const Knob& knob) {
   if (knob.name == "top_k") return std::to_string(study.model.experts_per_token);
-  EngineOptions options;
+  EngineOptions options = default_options(study.device);
   if (knob.name == "expert_cache" && !study.made_up) {
     const double share = largest_cache_fraction(study.model, options, limits_of(study.workload), study.hardware.device_bytes);
     // Nothing fits: the whole cache is asked for, and the objection to it says what is missing.
@@ -62,17 +63,37 @@ std::string default_value(const Study& study, const Knob& knob) {
   return knob.get(options);
 }
 
+std::vector<std::string> warnings_about(const GpuReport& gpu) {
+  std::vector<std::string> warnings = {
+      "left out on a GPU by this build: expert_cache below 1, miss, prefetch, router=cpu, tensor_parallel above 1"};
+  if (std::string words = shared_memory_warning(gpu.facts); !words.empty()) warnings.push_back(std::move(words));
+  if (!gpu.power_problem.empty()) warnings.push_back("joules_per_token is not known: " + gpu.power_problem);
+  return warnings;
+}
+
+// "NVIDIA H200 x1, compute capability 9.0, 139 GiB, reads 4470 GB/s, link 55.1 GB/s, idle 75 W, driver 580.95.05 (CUDA 13.0)"
+std::string gpu_text(const HardwareFingerprint& gpu) {
+  std::string text = fmt::format("{} x{}, compute capability {}, {}, reads {:.0f} GB/s, link {:.1f} GB/s", gpu.device, gpu.gpu_count,
+                                 gpu.compute_capability, size_in_words(gpu.device_bytes), gpu.memory_gb_per_s, gpu.link_gb_per_s);
+  if (gpu.idle_watts > 0.0) text += fmt::format(", idle {:.0f} W", gpu.idle_watts);
+  return text + ", driver " + gpu.driver;
+}
+
 Study study_of(const CommonOptions& common, const std::string& model_directory, const Checkpoint& checkpoint,
-               const Workload& workload, const HardwareFingerprint& hardware, double latency_seconds) {
+               const Workload& workload, const HardwareFingerprint& hardware, const DeviceChoice& device, double latency_seconds) {
   Study study;
   study.model = checkpoint.spec();
   study.workload = workload;
   study.hardware = hardware;
+  study.device = device.kind;
+  study.unused_gpu = unused_gpu_message(device);
+  if (device.gpu) study.warnings = warnings_about(*device.gpu);
+  study.why_cpu = device.why_cpu;
   const TokenSource text = calibration_tokens(checkpoint, common.calibration, 1 << 16);
   study.conditions = {{"workload", to_json_value(workload)},
                       {"calibration", text.description},
                       {"calibration_hash", hash_of(text.ids)},
-                      {"device", "cpu"},
+                      {"device", device.kind == DeviceKind::cuda ? "cuda" : "cpu"},
                       {"threads", hardware.cpu_cores},
                       {"device_memory_bytes", hardware.device_bytes},
                       {"latency_seconds", latency_seconds}};
@@ -83,23 +104,25 @@ Study study_of(const CommonOptions& common, const std::string& model_directory, 
   setup.model_directory = model_directory;
   setup.workload = workload;
   setup.calibration_file = common.calibration;
+  setup.device = device.kind;
+  if (device.gpu) setup.device_name = device.gpu->facts.name;
   setup.threads = common.threads;
   setup.device_memory_bytes = hardware.device_bytes;
   setup.latency_seconds = latency_seconds;
   setup.usd_per_hour = common.usd_per_hour;
   study.worker_setup = {{"target", "engine"}, {"engine", to_json_value(setup)}};
 
-  const auto check = [model = study.model, limits = limits_of(workload), threads = common.threads](
+  const auto check = [model = study.model, limits = limits_of(workload), kind = device.kind, threads = common.threads](
                          const Configuration& configuration, std::int64_t device_bytes) {
-    return objection_to(model, options_of(configuration, threads), limits, device_bytes);
+    return objection_to(model, options_of(configuration, kind, threads), limits, device_bytes);
   };
   study.objection = [check, memory = hardware.device_bytes](const Configuration& configuration) {
     return check(configuration, memory);
   };
-  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload), memory = hardware.device_bytes](
-                                const Configuration& configuration) -> std::optional<std::string> {
+  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload), kind = device.kind,
+                             memory = hardware.device_bytes](const Configuration& configuration) -> std::optional<std::string> {
     // Without what would be accepted instead: that differs from one configuration to the next.
-    if (const auto objection = objection_to_options(model, options_of(configuration, 0), limits))
+    if (const auto objection = objection_to_options(model, options_of(configuration, kind, 0), limits))
       return objection->knob + ": " + objection->found;
     if (check(configuration, memory)) return "needs more memory than the " + size_in_words(memory) + " there";
     return std::nullopt;
@@ -115,26 +138,31 @@ std::string study_text(const Study& study) {
   std::string shape = fmt::format("{} + {} tokens", workload.prompt_tokens, workload.output_tokens);
   if (workload.sequences > 1) shape += fmt::format(", {} sequences", workload.sequences);
   if (workload.rounds > 1) shape += fmt::format(", {} rounds", workload.rounds);
-  return fmt::format("{}, workload {} ({})\n{}: {}, {} threads, {}, {}", study.model.name, workload.name, shape,
+  if (study.device == DeviceKind::cuda)
+    return fmt::format("{}, workload {} ({})\ncuda: {}", study.model.name, workload.name, shape, gpu_text(study.hardware));
+  const std::string why_cpu = study.why_cpu.empty() ? "" : "\nno GPU: " + study.why_cpu;
+  return fmt::format("{}, workload {} ({})\n{}: {}, {} threads, {}, {}{}", study.model.name, workload.name, shape,
                      study.hardware.device, study.hardware.cpu_name, study.hardware.cpu_cores, study.hardware.simd,
-                     size_in_words(study.hardware.device_bytes));
+                     size_in_words(study.hardware.device_bytes), why_cpu);
 }
 
 bool is_about_memory(const Study& study, const Configuration& configuration) {
   return !study.made_up && study.objection(configuration) &&
-         !objection_to(study.model, options_of(configuration, 0), limits_of(study.workload), 0);
+         !objection_to(study.model, options_of(configuration, study.device, 0), limits_of(study.workload), 0);
 }
 
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds) {
+  const DeviceChoice device = choose_device(common.device, [] { return ask_for_gpu(); });
   const std::string directory = fs::absolute(model_directory(common.model)).string();
   const auto checkpoint = open_checkpoint(directory);
   checkpoint->check_finite();
   const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec());
   HardwareFingerprint hardware = probe_hardware(common.threads);
+  if (device.gpu) describe_gpu(hardware, *device.gpu);
   if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
   std::vector<Study> studies;
   for (const Workload& workload : workloads)
-    studies.push_back(study_of(common, directory, *checkpoint, workload, hardware, latency_seconds));
+    studies.push_back(study_of(common, directory, *checkpoint, workload, hardware, device, latency_seconds));
   return studies;
 }
 
@@ -208,7 +236,7 @@ std::string nearest_misfit(const Study& study, const SearchSpace& space) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::uint64_t rank = 0; rank < std::min(space.declared_size(), most_looked_at); ++rank) {
     const Configuration configuration = space.at(rank);
-    const EngineOptions options = options_of(configuration, 0);
+    const EngineOptions options = options_of(configuration, study.device, 0);
     if (space.objection(configuration) || objection_to(study.model, options, limits, 0)) continue;
     const std::int64_t bytes = plan_memory(study.model, options, limits).total();
     if (bytes >= least) continue;
@@ -220,7 +248,7 @@ std::string nearest_misfit(const Study& study, const SearchSpace& space) {
                                  nearest->key(), size_in_words(least), size_in_words(least - study.hardware.device_bytes),
                                  size_in_words(study.hardware.device_bytes));
   // One more step of one knob, in the order of what it costs in accuracy.
-  const EngineOptions options = options_of(*nearest, 0);
+  const EngineOptions options = options_of(*nearest, study.device, 0);
   const double share = largest_cache_fraction(study.model, options, limits, study.hardware.device_bytes);
   if (share > 0.0) return text + fmt::format("; expert_cache={} would free them", number_text(share));
   constexpr std::array candidates = {std::pair{"expert_quant", "int4"}, std::pair{"kv_type", "bf16"},
@@ -229,9 +257,9 @@ std::string nearest_misfit(const Study& study, const SearchSpace& space) {
     EngineOptions changed = options;
     set_knob(changed, knob, value);
     if (objection_to(study.model, changed, limits, 0)) continue;
-    changed.expert_cache_fraction = std::min(
-        changed.expert_cache_fraction,
-        std::max(largest_cache_fraction(study.model, changed, limits, study.hardware.device_bytes), 1.0 / 64));
+    const double fitting = largest_cache_fraction(study.model, changed, limits, study.hardware.device_bytes);
+    if (fitting == 0.0) continue;
+    changed.expert_cache_fraction = std::min(changed.expert_cache_fraction, fitting);
     if (!objection_to(study.model, changed, limits, study.hardware.device_bytes))
       return text + fmt::format("; {}={} with expert_cache={} would free them", knob, value, number_text(changed.expert_cache_fraction));
   }

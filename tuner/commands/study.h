@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/facts/engine_options.h"
 #include "engine/facts/hardware_fingerprint.h"
 #include "engine/facts/model_spec.h"
 #include "engine/facts/workload.h"
@@ -26,6 +27,10 @@ struct Study {
   nlohmann::json worker_setup;   // for worker.cpp
   bool made_up = false;          // synthetic target: no number of it says anything about a machine
   std::vector<std::string> remarks;  // said once, before anything is measured
+  DeviceKind device = DeviceKind::cpu;
+  std::string why_cpu;                // although a GPU would have been taken; part of study_text()
+  std::string unused_gpu;             // there is one, and it cannot be used: said first and last
+  std::vector<std::string> warnings;  // said even where remarks are not wanted
 
   // Why a configuration cannot run: in full, and in words that are the same for many, so that they can be counted.
   std::function<std::optional<std::string>(const Configuration&)> objection;
@@ -38,7 +43,7 @@ std::string study_text(const Study& study);
 // Does it run here but for the memory?
 bool is_about_memory(const Study& study, const Configuration& configuration);
 
-// Opens and checks the model, probes the machine. One study per workload of --workload; latency_seconds: most time for
+// Opens and checks the model, probes the machine and, unless --device cpu, its GPU. One study per workload of --workload; latency_seconds: most time for
 // timing one configuration. Throws InputError.
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds);
 

@@ -170,9 +170,10 @@ ExitCode run_tune(const TuneOptions& options) {
   if (std::ranges::find(searchers, options.searcher) == searchers.end())
     throw InputError("--searcher", "no searcher named '" + options.searcher + "'", fmt::format("{}", fmt::join(searchers, ", ")));
 
-  const std::string gpu = options.target.target == "engine" ? unused_gpu_message() : "";
-  if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
   const std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
+  const std::string& gpu = studies.front().unused_gpu;
+  if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
+  for (const std::string& warning : studies.front().warnings) console.warn(warning);
   if (studies.size() > 1 && !options.run.empty())
     throw InputError("--run", "'" + options.run + "' with several workloads", "one workload, or no --run");
   if (studies.size() > 1 && options.resume) throw InputError("--resume", "with several workloads", "one workload");

@@ -1,6 +1,7 @@
 #include "tuner/targets/engine_target.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -12,9 +13,12 @@
 #include "engine/facts/error.h"
 #include "engine/facts/knobs.h"
 #include "engine/memory_plan.h"
+#include "engine/option_rules.h"
+#include "kernels/gpu_facts.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/json_fields.h"
 #include "tuner/statistics.h"
+#include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
 #include "tuner/targets/teacher_forcing.h"
 #include "tuner/json_facts.h"
@@ -25,6 +29,7 @@ namespace {
 
 constexpr int probe_tokens = 16;
 constexpr std::int64_t seeded_tokens = 1 << 16;  // where there is no text
+constexpr double most_probe_kl = 0.01;           // nats: five times what passes as lossless; a wrong kernel is far beyond
 constexpr int extension = 4;                     // at most this many times the base positions while a gate is open
 
 // The knobs on which logits depend, as one text.
@@ -81,6 +86,30 @@ int groups_for(const ScoredText& text, std::int64_t positions) {
   return static_cast<int>(std::min<std::int64_t>(wanted, text.groups()));
 }
 
+void say_line(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
+// As part of a file name.
+std::string plain_name(std::string name) {
+  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  return name;
+}
+
+// Where it has no energy counter, the probe of the tuner has said so.
+std::optional<GpuPower> power_of_gpu() {
+#if MOETUNE_HAS_CUDA
+  return GpuPower(gpu_bus_id(0));
+#else
+  return std::nullopt;
+#endif
+}
+
+DeviceKind device_from(const JsonFields& fields) {
+  const std::string name = fields.text("device");
+  if (name == "cpu") return DeviceKind::cpu;
+  if (name == "cuda") return DeviceKind::cuda;
+  throw InputError(fields.place("device"), "'" + name + "'", "cpu, cuda");
+}
+
 // Reference logits must fit into their store, whatever the vocabulary.
 std::int64_t storable_positions(const ModelSpec& spec) {
   return ReferenceStore::capacity_bytes / (static_cast<std::int64_t>(sizeof(float)) *
@@ -93,6 +122,8 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
   return {{"model", setup.model_directory},
           {"workload", to_json_value(setup.workload)},
           {"calibration", setup.calibration_file},
+          {"device", setup.device == DeviceKind::cuda ? "cuda" : "cpu"},
+          {"device_name", setup.device_name},
           {"threads", setup.threads},
           {"device_memory_bytes", setup.device_memory_bytes},
           {"latency_seconds", setup.latency_seconds},
@@ -105,6 +136,8 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.model_directory = fields.text("model");
   setup.workload = workload_from_json(fields.object("workload"), fields.place("workload"));
   setup.calibration_file = fields.text("calibration");
+  setup.device = device_from(fields);
+  setup.device_name = fields.text("device_name");
   setup.threads = static_cast<int>(fields.integer("threads", 0, 4096));
   setup.device_memory_bytes = fields.integer("device_memory_bytes", 0, std::int64_t{1} << 62);
   setup.latency_seconds = fields.number("latency_seconds");
@@ -112,8 +145,8 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   return setup;
 }
 
-EngineOptions options_of(const Configuration& configuration, int threads) {
-  EngineOptions options;
+EngineOptions options_of(const Configuration& configuration, DeviceKind device, int threads) {
+  EngineOptions options = default_options(device);
   options.cpu_threads = threads;
   for (const auto& [name, value] : configuration.values) set_knob(options, name, value);
   return options;
@@ -126,13 +159,18 @@ EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progres
   const ModelSpec& spec = checkpoint_->spec();
   text_ = calibration_tokens(*checkpoint_, setup_.calibration_file, seeded_tokens);
   const std::int64_t positions = std::min(extension * base_positions(spec), storable_positions(spec));
+  ScoredText scored = ScoredText::of(text_, spec.max_context, positions);
+  if (setup_.device == DeviceKind::cuda) power_ = power_of_gpu();
+  reference_device_ = reference_device(scored);
+  const std::string gpu = reference_device_ == DeviceKind::cuda ? plain_name("-" + setup_.device_name) : "";
   reference_ = std::make_unique<Reference>(
-      checkpoint_, ScoredText::of(text_, spec.max_context, positions),
-      ReferenceSettings{.threads = setup_.threads,
+      checkpoint_, std::move(scored),
+      ReferenceSettings{.device = reference_device_,
+                        .threads = setup_.threads,
                         .store_folder = ReferenceStore::default_folder(),
-                        .build = reference_build_key(),
+                        .build = reference_build_key() + gpu,
                         .on_progress = progress,
-                        .on_message = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
+                        .on_message = say_line});
   // Now, so that the first trial does not pay for it.
   for (int group = 0; group < groups_for(reference_->text(), base_positions(spec)); ++group) reference_->group(group);
   reference_->floor_kl();
@@ -141,7 +179,7 @@ EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progres
 TargetResult EngineTarget::measure(const Configuration& configuration, std::uint64_t, const ProgressWords& progress) {
   const auto say = progress ? progress : [](const std::string&) {};
   try {
-    return measure_options(options_of(configuration, setup_.threads), say);
+    return measure_options(options_of(configuration, setup_.device, setup_.threads), say);
   } catch (const InputError& error) {
     return {Outcome::infeasible, error.what(), {}};
   } catch (const std::bad_alloc&) {
@@ -162,7 +200,11 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const P
   if (const std::string objection = probe_objection(engine, output); !objection.empty())
     return {Outcome::wrong_output, objection, {}};
 
-  const LatencyResult latency = measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress);
+  const bool counts_energy = power_ && power_->problem().empty();
+  const LatencyResult latency =
+      measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,
+                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter());
+  if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   TargetResult result;
   result.metrics = output.accuracy.metrics;
   result.metrics.insert(latency.metrics.begin(), latency.metrics.end());
@@ -201,7 +243,7 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
   KnownOutput output;
   output.accuracy = measure_accuracy(*scoring_engine_, *reference_,
                                      {.base_groups = base,
-                                      .most_groups = std::min(extension * base, reference_->text().groups()),
+                                      .most_groups = most_groups(base),
                                       .undecided = straddles_a_gate,
                                       .on_progress = progress});
   output.probe = probe_logits(*scoring_engine_, reference_->text());
@@ -220,9 +262,34 @@ Engine& EngineTarget::workload_engine(const EngineOptions& options, const Progre
 
 bool EngineTarget::fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const {
   if (other == nullptr || setup_.device_memory_bytes == 0) return true;
-  const ModelSpec& spec = checkpoint_->spec();
-  return plan_memory(spec, options, limits).total() + plan_memory(spec, other->options(), other->limits()).total() <=
-         setup_.device_memory_bytes;
+  return plan_memory(checkpoint_->spec(), options, limits).total() + planned_bytes(other) <= setup_.device_memory_bytes;
+}
+
+std::int64_t EngineTarget::planned_bytes(const Engine* engine) const {
+  return engine == nullptr ? 0 : plan_memory(checkpoint_->spec(), engine->options(), engine->limits()).total();
+}
+
+// The reference is computed where the configurations run, so that they differ from it in their knobs only; on the CPU where
+// a GPU cannot hold the checkpoint's own number types.
+DeviceKind EngineTarget::reference_device(const ScoredText& text) const {
+  if (setup_.device == DeviceKind::cpu) return DeviceKind::cpu;
+  const auto objection = objection_to(checkpoint_->spec(), Reference::options(setup_.device, setup_.threads),
+                                      forcing_limits(text, ScoredText::windows_per_group), setup_.device_memory_bytes);
+  if (!objection) return setup_.device;
+  say_line("the reference is computed on the CPU, as the GPU cannot: " + *objection);
+  return DeviceKind::cpu;
+}
+
+int EngineTarget::most_groups(int base) {
+  const int most = std::min(extension * base, reference_->text().groups());
+  if (reference_device_ == DeviceKind::cpu || setup_.device_memory_bytes == 0) return most;
+  const std::int64_t needed = plan_memory(checkpoint_->spec(), Reference::options(reference_device_, setup_.threads),
+                                          forcing_limits(reference_->text(), ScoredText::windows_per_group))
+                                  .total() +
+                              planned_bytes(scoring_engine_.get());
+  if (needed > setup_.device_memory_bytes) return base;
+  if (needed + planned_bytes(workload_engine_.get()) > setup_.device_memory_bytes) workload_engine_.reset();
+  return most;
 }
 
 std::string EngineTarget::probe_objection(Engine& engine, const KnownOutput& output) const {
@@ -234,9 +301,24 @@ std::string EngineTarget::probe_objection(Engine& engine, const KnownOutput& out
     largest = std::max(largest, std::abs(logits[i] - output.probe[i]));
   }
   if (largest == 0.0F) return {};
+  if (setup_.device == DeviceKind::cuda) return different_logits(logits, output);
   return fmt::format(
       "not the logits that the same weights give with every expert resident: they differ by {:.3g} at most over {} tokens",
       largest, common / static_cast<std::size_t>(checkpoint_->spec().vocabulary));
+}
+
+// A GPU picks its kernels by the most tokens of a step, which is not the same for scoring and for the workload, so the
+// roundings differ, and with them an expert here and there. What is measured is still the same model.
+std::string EngineTarget::different_logits(std::span<const float> logits, const KnownOutput& output) const {
+  const auto vocabulary = static_cast<std::size_t>(checkpoint_->spec().vocabulary);
+  const std::size_t tokens = std::min(logits.size(), output.probe.size()) / vocabulary;
+  double kl = 0.0;
+  for (std::size_t token = 0; token < tokens; ++token)
+    kl += kl_divergence(std::span(output.probe).subspan(token * vocabulary, vocabulary), logits.subspan(token * vocabulary, vocabulary));
+  kl /= static_cast<double>(tokens);
+  if (kl <= most_probe_kl) return {};
+  return fmt::format("not the logits that were scored: KL {:.3g} nats over {} tokens, where rounding explains {} at most", kl, tokens,
+                     most_probe_kl);
 }
 
 }  // namespace moetune

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/facts/workload.h"
 #include "engine/tokenizer.h"
+#include "kernels/gpu_power.h"
 #include "tuner/target.h"
 #include "tuner/targets/accuracy.h"
 #include "tuner/targets/reference.h"
@@ -26,6 +28,8 @@ struct EngineTargetSetup {
   std::string model_directory;
   Workload workload;
   std::string calibration_file;          // empty: the model's own
+  DeviceKind device = DeviceKind::cpu;
+  std::string device_name;               // the GPU's: another one may round differently; empty on a CPU
   int threads = 0;                       // 0: all this process may use
   std::int64_t device_memory_bytes = 0;  // to stay within
   double latency_seconds = 3.0;          // most time for timing one configuration
@@ -34,8 +38,8 @@ struct EngineTargetSetup {
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
 
-// Options a configuration stands for. Throws InputError for an unknown knob or value.
-EngineOptions options_of(const Configuration& configuration, int threads);
+// Options a configuration stands for on that device. Throws InputError for an unknown knob or value.
+EngineOptions options_of(const Configuration& configuration, DeviceKind device, int threads);
 
 // Scored positions that every accuracy measurement has: more where they cost next to nothing.
 std::int64_t base_positions(const ModelSpec& spec);
@@ -57,14 +61,21 @@ class EngineTarget : public Target {
   };
   const KnownOutput& output_of(const EngineOptions& options, const ProgressWords& progress);
   Engine& workload_engine(const EngineOptions& options, const ProgressWords& progress);
+  std::int64_t planned_bytes(const Engine* engine) const;  // 0: there is none
   bool fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const;
   std::string probe_objection(Engine& engine, const KnownOutput& output) const;
+  DeviceKind reference_device(const ScoredText& text) const;
+  // Groups of windows that may be scored: more than the base only while a third engine, the reference's, has room.
+  int most_groups(int base);
+  std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
 
   EngineTargetSetup setup_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
+  std::optional<GpuPower> power_;  // of the GPU that is measured
   std::unique_ptr<Reference> reference_;
+  DeviceKind reference_device_ = DeviceKind::cpu;
   std::map<std::string, KnownOutput> outputs_;  // by output_key()
   std::unique_ptr<Engine> scoring_engine_;      // kept: the next configuration may differ in a cheap knob only
   std::unique_ptr<Engine> workload_engine_;

@@ -8,6 +8,7 @@
 
 #include "tuner/statistics.h"
 #include "tuner/stop_rule.h"
+#include "tuner/targets/energy_window.h"
 #include "tuner/targets/occasional_words.h"
 #include "tuner/targets/workload_run.h"
 
@@ -37,7 +38,7 @@ std::int64_t fewest_runs(double run_seconds, double most_seconds) {
 }  // namespace
 
 LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
-                              const std::function<void(const std::string& words)>& progress) {
+                              const std::function<void(const std::string& words)>& progress, const EnergyCounter& joules) {
   OccasionalWords say(progress);
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
@@ -50,7 +51,16 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
     run_seconds = times.seconds;
   }
 
+  EnergyWindow energy;
+  bool counts_energy = static_cast<bool>(joules);
+  const auto count_energy = [&](std::int64_t tokens) {
+    const std::optional<double> so_far = counts_energy ? joules() : std::nullopt;
+    counts_energy = so_far.has_value();
+    if (so_far) energy.add(*so_far, tokens);
+  };
+
   engine.reset_stats();
+  count_energy(0);
   const std::int64_t likely_runs = static_cast<std::int64_t>(most_seconds / run_seconds);
   StopRule stop({.relative_width = narrow_interval, .at_least = fewest_runs(run_seconds, most_seconds), .seconds = most_seconds});
   std::vector<double> run_token_ms;
@@ -60,6 +70,7 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   while (!stop.done()) {
     say([&] { return fmt::format("timing, run {} of about {}", stop.count() + 1, std::max(likely_runs, stop.count() + 1)); });
     const RunTimes times = run_workload(engine, workload, text, window++);
+    count_energy(times.output_tokens);
     first_token_ms.push_back(times.mean_first_token_ms());
     tokens_per_s.push_back(times.tokens_per_s());
     if (!times.token_ms.empty()) run_token_ms.push_back(times.mean_token_ms());
@@ -77,6 +88,10 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   result.metrics["ttft_ms"] = time_measurement(first_token_ms, stop.reason());
   result.metrics["tokens_per_s"] = time_measurement(tokens_per_s, stop.reason());
   result.metrics["tokens_per_s"].p99.reset();  // of a rate the high end is the good one
+  if (const auto per_token = energy.joules_per_token(); per_token && counts_energy)
+    result.metrics["joules_per_token"] = *per_token;
+  else if (joules)
+    result.no_energy = counts_energy ? energy.reason() : "the GPU's energy counter could not be read";
   return result;
 }
 

@@ -1,4 +1,5 @@
-// How long a workload's tokens take on an engine: tpot_ms, ttft_ms, tokens_per_s. Start at measure_latency().
+// How long a workload's tokens take on an engine, and what they cost in energy: tpot_ms, ttft_ms, tokens_per_s,
+// joules_per_token. Start at measure_latency().
 //
 // A sample is one run of the workload: its mean time per decoded token. The median over runs and its interval say what a
 // run can expect; p99 comes from the single tokens. Runs read other windows of the text, so the spread between texts is
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "engine/engine.h"
@@ -20,10 +22,15 @@ namespace moetune {
 struct LatencyResult {
   Metrics metrics;
   RunStats stats;  // counters of the runs behind the metrics, warm-up left out
+  std::string no_energy;  // why joules_per_token is not known; empty: it is, or nobody counts
 };
 
-// most_seconds: of measuring, warm-up not counted; ends earlier when the interval of tpot_ms is narrow.
+// The device's energy so far, in joules; empty: it cannot be read.
+using EnergyCounter = std::function<std::optional<double>()>;
+
+// joules: empty where nothing counts the device's energy. most_seconds: of measuring, warm-up not counted; ends earlier when the interval of tpot_ms is narrow.
 LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
-                              const std::function<void(const std::string& words)>& progress);
+                              const std::function<void(const std::string& words)>& progress,
+                              const EnergyCounter& joules = {});
 
 }  // namespace moetune

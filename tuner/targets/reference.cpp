@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "engine/content_hash.h"
+#include "engine/option_rules.h"
 #include "moetune/build_info.h"
 #include "tuner/targets/divergence.h"
 #include "tuner/targets/occasional_words.h"
@@ -39,15 +40,15 @@ Reference::Reference(std::shared_ptr<const Checkpoint> checkpoint, ScoredText te
       settings_(std::move(settings)),
       groups_(static_cast<std::size_t>(text_.groups())) {}
 
-EngineOptions Reference::options(int threads) {
-  EngineOptions options;  // the defaults are the checkpoint as it is, resident, on one rank
+EngineOptions Reference::options(DeviceKind device, int threads) {
+  EngineOptions options = default_options(device);
   options.kv_type = NumberType::f32;
   options.cpu_threads = threads;
   return options;
 }
 
 Engine Reference::make_engine(int side_by_side) const {
-  return {checkpoint_, options(settings_.threads), forcing_limits(text_, side_by_side)};
+  return {checkpoint_, options(settings_.device, settings_.threads), forcing_limits(text_, side_by_side)};
 }
 
 std::string Reference::key_of(int number) const {

@@ -15,9 +15,10 @@
 namespace moetune {
 
 struct ReferenceSettings {
+  DeviceKind device = DeviceKind::cpu;
   int threads = 0;                 // 0: all cores; changes no result
   std::string store_folder;        // empty: nothing is kept on disk
-  std::string build;               // of this program: other builds may round differently
+  std::string build;               // of this program, and the GPU's name: others may round differently
   std::function<void(const std::string& words)> on_progress;  // may be empty
   std::function<void(const std::string& line)> on_message;    // may be empty
 };
@@ -34,7 +35,7 @@ class Reference {
   double floor_kl();
 
   // The options every comparison is made with.
-  static EngineOptions options(int threads);
+  static EngineOptions options(DeviceKind device, int threads);
 
  private:
   Engine make_engine(int side_by_side) const;

@@ -1,0 +1,106 @@
+// The few functions of NVML that are used are declared here as its documentation has them: no header is
+// needed, and a driver that lacks one of them costs what that one gives and no more.
+#include "kernels/gpu_power.h"
+
+#include <dlfcn.h>
+
+#include <array>
+
+namespace moetune {
+namespace {
+
+using Result = int;  // nvmlReturn_t
+constexpr Result kSuccess = 0;
+struct NvmlDevice;  // nvmlDevice_t points to one
+
+}  // namespace
+
+struct GpuPower::Library {
+  void* handle = nullptr;
+  NvmlDevice* device = nullptr;
+  Result (*shutdown)() = nullptr;
+  const char* (*error_text)(Result) = nullptr;
+  Result (*total_energy)(NvmlDevice*, unsigned long long* millijoules) = nullptr;
+  Result (*power_usage)(NvmlDevice*, unsigned* milliwatts) = nullptr;
+
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (shutdown != nullptr) shutdown();
+    if (handle != nullptr) dlclose(handle);
+  }
+
+  template <class Function>
+  bool find(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(dlsym(handle, name));
+    return function != nullptr;
+  }
+  std::string words(Result result) const {
+    const char* text = error_text != nullptr ? error_text(result) : nullptr;
+    return text != nullptr ? text : "error " + std::to_string(result);
+  }
+};
+
+GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
+    : library_(std::make_unique<Library>()) {
+  Library& nvml = *library_;
+  nvml.handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (nvml.handle == nullptr) {
+    const char* reason = dlerror();
+    problem_ = "NVML cannot be opened: " + (reason != nullptr ? std::string(reason) : library);
+    return;
+  }
+  Result (*init)() = nullptr;
+  Result (*by_bus_id)(const char*, NvmlDevice**) = nullptr;
+  Result (*version)(char*, unsigned) = nullptr;
+  nvml.find(nvml.error_text, "nvmlErrorString");
+  if (!nvml.find(init, "nvmlInit_v2") || !nvml.find(by_bus_id, "nvmlDeviceGetHandleByPciBusId_v2")) {
+    problem_ = library + " is too old: it has no nvmlInit_v2 or nvmlDeviceGetHandleByPciBusId_v2";
+    return;
+  }
+  if (const Result result = init(); result != kSuccess) {
+    problem_ = "NVML cannot be used: " + nvml.words(result);
+    return;
+  }
+  nvml.find(nvml.shutdown, "nvmlShutdown");  // only now: it has to pair with an nvmlInit that succeeded
+  std::array<char, 96> text{};
+  if (nvml.find(version, "nvmlSystemGetDriverVersion") && version(text.data(), text.size()) == kSuccess)
+    driver_version_ = text.data();
+  if (const Result result = by_bus_id(bus_id.c_str(), &nvml.device); result != kSuccess) {
+    nvml.device = nullptr;
+    problem_ = "NVML does not know GPU " + bus_id + ": " + nvml.words(result);
+    return;
+  }
+  nvml.find(nvml.power_usage, "nvmlDeviceGetPowerUsage");
+  unsigned long long millijoules = 0;
+  if (!nvml.find(nvml.total_energy, "nvmlDeviceGetTotalEnergyConsumption")) {
+    problem_ = library + " has no energy counter (nvmlDeviceGetTotalEnergyConsumption)";
+  } else if (const Result result = nvml.total_energy(nvml.device, &millijoules); result != kSuccess) {
+    nvml.total_energy = nullptr;
+    problem_ = "the GPU has no energy counter: " + nvml.words(result);
+  }
+}
+
+GpuPower::~GpuPower() = default;
+GpuPower::GpuPower(GpuPower&&) noexcept = default;
+GpuPower& GpuPower::operator=(GpuPower&&) noexcept = default;
+
+std::optional<double> GpuPower::joules() const {
+  unsigned long long millijoules = 0;
+  if (library_->total_energy == nullptr || library_->total_energy(library_->device, &millijoules) != kSuccess)
+    return std::nullopt;
+  return static_cast<double>(millijoules) / 1e3;
+}
+
+std::optional<double> GpuPower::watts() const {
+  unsigned milliwatts = 0;
+  if (library_->power_usage == nullptr || library_->power_usage(library_->device, &milliwatts) != kSuccess)
+    return std::nullopt;
+  return static_cast<double>(milliwatts) / 1e3;
+}
+
+const std::string& GpuPower::driver_version() const { return driver_version_; }
+const std::string& GpuPower::problem() const { return problem_; }
+
+}  // namespace moetune

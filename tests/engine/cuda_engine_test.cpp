@@ -1,0 +1,190 @@
+// The engine on a GPU: against the logits that transformers computed in float32, against itself, and against
+// the CPU engine. With the experts forced only the arithmetic differs; the tolerance is that of bf16
+// operands.
+#include <cmath>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/dense_shapes.h"
+#include "engine/option_rules.h"
+#include "kernels/device.h"
+#include "tests/support/forced_routing.h"
+#include "tests/support/golden.h"
+
+#if MOETUNE_HAS_CUDA
+
+namespace moetune::testing {
+namespace {
+
+constexpr double kBf16 = 1e-2;  // of the error's norm to the result's
+constexpr double kFreeKl = 1e-3;
+
+// |actual - expected| / |expected|.
+double relative_error(std::span<const float> actual, std::span<const float> expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(static_cast<double>(actual[i]) - static_cast<double>(expected[i]), 2.0);
+    size += std::pow(static_cast<double>(expected[i]), 2.0);
+  }
+  return std::sqrt(difference / size);  // NaN where one is NaN, which no comparison accepts
+}
+
+// KL(reference || ours), nats, mean over tokens.
+double mean_kl(std::span<const float> reference, std::span<const float> ours, std::size_t vocabulary) {
+  const auto log_sum = [&](std::span<const float> row) {
+    const double most = *std::ranges::max_element(row);
+    double sum = 0.0;
+    for (const float logit : row) sum += std::exp(static_cast<double>(logit) - most);
+    return most + std::log(sum);
+  };
+  double kl = 0.0;
+  for (std::size_t begin = 0; begin < reference.size(); begin += vocabulary) {
+    const auto p = reference.subspan(begin, vocabulary);
+    const auto q = ours.subspan(begin, vocabulary);
+    const double p_sum = log_sum(p);
+    const double q_sum = log_sum(q);
+    for (std::size_t i = 0; i < vocabulary; ++i) {
+      const double log_p = static_cast<double>(p[i]) - p_sum;
+      kl += std::exp(log_p) * (log_p - (static_cast<double>(q[i]) - q_sum));
+    }
+  }
+  return kl / static_cast<double>(reference.size() / vocabulary);
+}
+
+// Settings under which a GPU takes the checkpoint: its tensor cores know no f32.
+Settings with_types_of_a_gpu(const Golden& model, Settings settings) {
+  EngineOptions options = options_with(settings);
+  if (expert_type(spec_of(*model.checkpoint), options) == NumberType::f32)
+    settings.emplace_back("expert_quant", "bf16");
+  return settings;
+}
+
+Engine gpu_engine(const Golden& model, const Settings& settings = {}) {
+  EngineOptions options = default_options(DeviceKind::cuda);
+  for (const auto& [knob, value] : with_types_of_a_gpu(model, settings)) set_knob(options, knob, value);
+  const int tokens = static_cast<int>(model.ids.size());
+  return Engine(model.checkpoint, options, {.sequences = 1, .context_tokens = tokens, .step_tokens = tokens});
+}
+
+// What the CPU engine answers under the same knobs, and which experts it takes.
+struct Expected {
+  std::vector<float> logits;
+  Routing routing;
+};
+Expected on_the_cpu(const Golden& model, const Settings& settings = {}) {
+  Engine engine = engine_over(model, settings);
+  Expected expected;
+  record_routing(engine, expected.routing);
+  expected.logits = teacher_forced(engine, model.ids, model.ids.size());
+  return expected;
+}
+
+class CudaEngine : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (Cuda::count() == 0) GTEST_SKIP() << "no GPU: nothing of this was tested on one";
+  }
+};
+
+TEST_P(CudaEngine, WithTheSameExpertsEqualsTransformers) {
+  const Golden model = golden(GetParam());
+  const Routing routing = on_the_cpu(model).routing;
+  Engine engine = gpu_engine(model);
+  replay_routing(engine, routing);
+  const std::vector<float> prefill = teacher_forced(engine, model.ids, model.ids.size());
+  const std::vector<float> decode = teacher_forced(engine, model.ids, 1);
+  EXPECT_LE(relative_error(prefill, model.logits), kBf16) << "prefill";
+  EXPECT_LE(relative_error(decode, model.logits), kBf16) << "decode";
+  EXPECT_LE(relative_error(decode, prefill), kBf16) << "decode against prefill";
+}
+
+// A router near a tie may choose another expert for a rounding; how often is printed.
+TEST_P(CudaEngine, FreeRunningIsNearTransformers) {
+  const Golden model = golden(GetParam());
+  Engine engine = gpu_engine(model);
+  Routing ours;
+  record_routing(engine, ours);
+  const std::vector<float> logits = teacher_forced(engine, model.ids, 1);
+  const double flips = flip_rate(ours, on_the_cpu(model).routing);
+  const double error = relative_error(logits, model.logits);
+  const double kl =
+      mean_kl(model.logits, logits, static_cast<std::size_t>(spec_of(*model.checkpoint).vocabulary));
+  std::printf("%s on the GPU, free-running: flip rate %.4f, relative error %.2e, mean KL %.2e nats\n",
+              GetParam().c_str(), flips, error, kl);
+  EXPECT_LE(kl, kFreeKl);
+  EXPECT_LE(flips, 0.02);
+  if (flips == 0.0) EXPECT_LE(error, kBf16);
+}
+
+TEST_P(CudaEngine, TheSameStepGivesTheSameBits) {
+  const Golden model = golden(GetParam());
+  Engine engine = gpu_engine(model);
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}, model.ids.size()}) {
+    const std::vector<float> first = teacher_forced(engine, model.ids, chunk);
+    expect_identical(teacher_forced(engine, model.ids, chunk), first, "steps of " + std::to_string(chunk));
+  }
+}
+
+TEST_P(CudaEngine, KvTypes) {
+  const Golden model = golden(GetParam());
+  const Routing routing = on_the_cpu(model).routing;
+  for (const char* type : {"f32", "f16", "bf16"}) {
+    Engine engine = gpu_engine(model, {{"kv_type", type}});
+    replay_routing(engine, routing);
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), model.logits), kBf16)
+        << type << " prefill";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), model.logits), kBf16) << type << " decode";
+  }
+}
+
+// Quantized weights are the same numbers on both sides: only the activations are rounded.
+TEST_P(CudaEngine, QuantizedWeightsAreThoseOfTheCpu) {
+  const Golden model = golden(GetParam());
+  for (const char* knob : {"expert_quant", "dense_quant"})
+    for (const char* type : {"int8", "int4", "int4_g32", "bf16"}) {
+      const Settings settings = with_types_of_a_gpu(model, {{knob, type}});
+      const Expected expected = on_the_cpu(model, settings);
+      Engine engine = gpu_engine(model, settings);
+      replay_routing(engine, expected.routing);
+      EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected.logits), kBf16)
+          << knob << "=" << type << " prefill";
+      EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), kBf16)
+          << knob << "=" << type << " decode";
+    }
+}
+
+TEST_P(CudaEngine, FewerExpertsAreThoseOfTheCpu) {
+  const Golden model = golden(GetParam());
+  const Settings settings = with_types_of_a_gpu(model, {{"top_k", "1"}});
+  const Expected expected = on_the_cpu(model, settings);
+  Engine engine = gpu_engine(model, settings);
+  replay_routing(engine, expected.routing);
+  EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), kBf16);
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, CudaEngine, ::testing::ValuesIn(golden_names()),
+                         [](const auto& checkpoint) { return checkpoint.param; });
+
+// Out of memory is an outcome: the next engine runs in the same process.
+TEST(CudaMemory, ThatIsNotThereIsBadAlloc) {
+  if (Cuda::count() == 0) GTEST_SKIP() << "no GPU: nothing of this was tested on one";
+  const Golden model = golden("tiny_moe");
+  const EngineLimits too_many{.sequences = 1 << 22,
+                              .context_tokens = 256,
+                              .step_tokens = 8,
+                              .logit_rows = 8};  // terabytes of KV cache
+  EXPECT_THROW(Engine(model.checkpoint, default_options(DeviceKind::cuda), too_many), std::bad_alloc);
+  Engine engine = gpu_engine(model);
+  EXPECT_EQ(teacher_forced(engine, model.ids, model.ids.size()).size(), model.logits.size());
+}
+
+}  // namespace
+}  // namespace moetune::testing
+
+#endif

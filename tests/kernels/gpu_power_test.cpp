@@ -1,0 +1,56 @@
+// Energy and power through NVML, against a library that stands in for it (support/fake_nvml.cpp).
+#include "kernels/gpu_power.h"
+
+#include <gtest/gtest.h>
+
+namespace moetune {
+namespace {
+
+TEST(GpuPower, ReadsEnergyPowerAndDriver) {
+  const GpuPower power("0000:01:00.0", FAKE_NVML);
+  ASSERT_EQ(power.problem(), "");
+  EXPECT_EQ(power.driver_version(), "580.95.05");
+  EXPECT_EQ(power.watts(), 75.5);
+  const auto before = power.joules();
+  const auto after = power.joules();
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(*after - *before, 0.5);
+}
+
+TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
+  const GpuPower power("0000:02:00.0", FAKE_NVML);
+  EXPECT_EQ(power.problem(), "the GPU has no energy counter: Not Supported");
+  EXPECT_FALSE(power.joules());
+  EXPECT_EQ(power.watts(), 75.5);
+}
+
+TEST(GpuPower, SaysThatTheGpuIsNotKnown) {
+  const GpuPower power("0000:03:00.0", FAKE_NVML);
+  EXPECT_EQ(power.problem(), "NVML does not know GPU 0000:03:00.0: Not Found");
+  EXPECT_FALSE(power.joules());
+  EXPECT_FALSE(power.watts());
+}
+
+TEST(GpuPower, SaysThatThereIsNoLibrary) {
+  const GpuPower power("0000:01:00.0", "libnvidia-ml-that-is-not-there.so.1");
+  EXPECT_NE(power.problem().find("libnvidia-ml-that-is-not-there.so.1"), std::string::npos)
+      << power.problem();
+  EXPECT_FALSE(power.joules());
+  EXPECT_FALSE(power.watts());
+}
+
+// libm is a library, but not NVML.
+TEST(GpuPower, SaysThatTheLibraryIsAnother) {
+  const GpuPower power("0000:01:00.0", "libm.so.6");
+  EXPECT_NE(power.problem().find("nvmlInit_v2"), std::string::npos) << power.problem();
+}
+
+TEST(GpuPower, CanBeMoved) {
+  GpuPower power("0000:02:00.0", FAKE_NVML);
+  power = GpuPower("0000:01:00.0", FAKE_NVML);  // shuts the old one down, the new one stays open
+  const GpuPower moved = std::move(power);
+  EXPECT_TRUE(moved.joules());
+}
+
+}  // namespace
+}  // namespace moetune

@@ -1,0 +1,170 @@
+#include "tuner/commands/gpu_probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/facts/error.h"
+#include "kernels/gpu_power.h"
+#include "moetune/build_info.h"
+#include "tuner/child_output.h"
+#include "tuner/commands/command.h"
+#include "tuner/json_fields.h"
+#include "tuner/metric_facts.h"
+
+namespace moetune {
+namespace {
+
+constexpr std::chrono::seconds patience(
+    120);  // a machine of eight GPUs without persistence mode wakes up slowly
+constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
+constexpr double most_gb_per_s = 1e6;
+constexpr auto build_problem = "this build has no GPU code: it was made without a CUDA toolkit (nvcc)";
+
+// What runs in the child.
+GpuAnswer look_for_gpu() {
+#if MOETUNE_HAS_CUDA
+  try {
+    GpuReport report;
+    const GpuPower power(gpu_bus_id(0));
+    report.idle_watts =
+        power.watts().value_or(0.0);  // now: the context that measure_gpu() makes wakes the card up
+    report.driver_version = power.driver_version();
+    report.power_problem = power.problem();
+    report.facts = measure_gpu(0);
+    return {.gpu = report, .problem = ""};
+  } catch (const std::bad_alloc&) {
+    return {.gpu = {}, .problem = "the GPU has no memory left for a probe of its speed"};
+  } catch (const std::exception& error) {
+    return {.gpu = {}, .problem = error.what()};
+  }
+#else
+  return {.gpu = {}, .problem = build_problem};
+#endif
+}
+
+std::int64_t reserved_bytes(const GpuFacts& gpu) {
+  constexpr std::int64_t mib = std::int64_t{1} << 20;
+  return std::clamp(gpu.memory_bytes / 32, 512 * mib, 1024 * mib);
+}
+
+double rate(const JsonFields& fields, const char* name) {
+  const double value = fields.number(name);
+  if (value <= 0.0 || value > most_gb_per_s)
+    throw InputError(fields.place(name), shown(fields.required(name)), "GB/s, above 0");
+  return value;
+}
+
+GpuReport report_from_json(const JsonFields& fields) {
+  fields.only({"name", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
+               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts",
+               "power_problem"});
+  GpuReport report;
+  GpuFacts& facts = report.facts;
+  facts.name = fields.text("name");
+  facts.count = static_cast<int>(fields.integer("count", 1, 1024));
+  facts.memory_bytes = fields.integer("memory_bytes", 1, most_bytes);
+  facts.free_bytes = fields.integer("free_bytes", 0, facts.memory_bytes);
+  facts.compute_capability = fields.text("compute_capability");
+  facts.multiprocessors = static_cast<int>(fields.integer("multiprocessors", 1, 1 << 16));
+  facts.driver = fields.text("driver");
+  facts.runtime = fields.text("runtime");
+  facts.read_gb_per_s = rate(fields, "read_gb_per_s");
+  facts.link_gb_per_s = rate(fields, "link_gb_per_s");
+  report.driver_version = fields.text("driver_version");
+  report.idle_watts = fields.number("idle_watts");
+  report.power_problem = fields.text("power_problem");
+  return report;
+}
+
+}  // namespace
+
+nlohmann::json to_json_value(const GpuAnswer& answer) {
+  if (!answer.gpu) return {{"problem", answer.problem}};
+  const GpuFacts& facts = answer.gpu->facts;
+  return {{"gpu",
+           {{"name", facts.name},
+            {"count", facts.count},
+            {"memory_bytes", facts.memory_bytes},
+            {"free_bytes", facts.free_bytes},
+            {"compute_capability", facts.compute_capability},
+            {"multiprocessors", facts.multiprocessors},
+            {"driver", facts.driver},
+            {"driver_version", answer.gpu->driver_version},
+            {"runtime", facts.runtime},
+            {"read_gb_per_s", facts.read_gb_per_s},
+            {"link_gb_per_s", facts.link_gb_per_s},
+            {"idle_watts", answer.gpu->idle_watts},
+            {"power_problem", answer.gpu->power_problem}}}};
+}
+
+GpuAnswer gpu_answer_from_json(const nlohmann::json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  fields.only({"gpu", "problem"});
+  if (!fields.has("gpu")) return {.gpu = {}, .problem = fields.text("problem")};
+  return {.gpu = report_from_json(JsonFields(fields.object("gpu"), fields.place("gpu"))), .problem = ""};
+}
+
+GpuAnswer ask_for_gpu() {
+  if (!build_info::has_cuda) return {.gpu = {}, .problem = build_problem};
+  return answer_of({"/proc/self/exe", "gpu-probe"});
+}
+
+GpuAnswer answer_of(const std::vector<std::string>& command) {
+  try {
+    const ChildOutput output = output_of(command, patience);
+    if (!output.problem.empty())
+      return {.gpu = {}, .problem = "the process that looked at the GPU " + output.problem};
+    return gpu_answer_from_json(parse_json(output.text, "GPU probe"), "GPU probe");
+  } catch (const std::exception& error) {
+    return {.gpu = {}, .problem = fmt::format("the GPU could not be looked at: {}", error.what())};
+  }
+}
+
+DeviceChoice choose_device(const std::string& asked, const std::function<GpuAnswer()>& ask) {
+  if (asked == "cpu") return {};
+  const GpuAnswer answer = ask();
+  if (answer.gpu) return {.kind = DeviceKind::cuda, .gpu = answer.gpu, .why_cpu = ""};
+  if (asked == "cuda") throw InputError("--device", "'cuda': " + answer.problem, "auto, cpu");
+  return {.kind = DeviceKind::cpu, .gpu = {}, .why_cpu = answer.problem};
+}
+
+std::int64_t plannable_bytes(const GpuFacts& gpu) {
+  return std::max<std::int64_t>(std::min(gpu.memory_bytes - reserved_bytes(gpu), gpu.free_bytes), 0);
+}
+
+std::string shared_memory_warning(const GpuFacts& gpu) {
+  if (gpu.free_bytes >= gpu.memory_bytes - reserved_bytes(gpu)) return {};
+  return fmt::format("other programs hold memory of the GPU: plans stay within the {} of {} that are free",
+                     value_text("device_bytes", static_cast<double>(gpu.free_bytes)),
+                     value_text("device_bytes", static_cast<double>(gpu.memory_bytes)));
+}
+
+void describe_gpu(HardwareFingerprint& hardware, const GpuReport& gpu) {
+  const GpuFacts& facts = gpu.facts;
+  hardware.device = facts.name;
+  hardware.gpu_count = facts.count;
+  hardware.device_bytes = plannable_bytes(facts);
+  hardware.memory_gb_per_s = facts.read_gb_per_s;
+  hardware.link_gb_per_s = facts.link_gb_per_s;
+  hardware.driver = gpu.driver_version.empty()
+                        ? "CUDA " + facts.driver
+                        : fmt::format("{} (CUDA {})", gpu.driver_version, facts.driver);
+  hardware.compute_capability = facts.compute_capability;
+  hardware.multiprocessors = facts.multiprocessors;
+  hardware.idle_watts = gpu.idle_watts;
+}
+
+Command add_gpu_probe_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("gpu-probe", "")->group("");
+  return {command, [] {
+            fmt::print(stdout, "{}\n", to_json_value(look_for_gpu()).dump());
+            return ExitCode::done;
+          }};
+}
+
+}  // namespace moetune

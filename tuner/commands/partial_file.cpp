@@ -1,0 +1,41 @@
+#include "tuner/commands/partial_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/facts/error.h"
+
+namespace moetune {
+
+PartialFile::PartialFile(const std::string& flag, std::string path)
+    : path_(std::move(path)), partial_path_(path_ + ".partial") {
+  if (std::filesystem::is_directory(path_))
+    throw InputError(flag, "'" + path_ + "' is a directory", "a file to write");
+  file_.open(partial_path_, std::ios::binary | std::ios::trunc);
+  if (!file_)
+    throw InputError(flag, "cannot write '" + partial_path_ + "': " + std::strerror(errno),
+                     "a file in a writable directory");
+}
+
+PartialFile::~PartialFile() {
+  if (finished_) return;
+  file_.close();
+  std::error_code ignored;  // nothing better can be done about a file that cannot be removed
+  std::filesystem::remove(partial_path_, ignored);
+}
+
+void PartialFile::write(const void* data, std::size_t bytes) {
+  file_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+}
+
+void PartialFile::finish() {
+  file_.close();
+  if (!file_) throw std::runtime_error("cannot write " + partial_path_ + ": " + std::strerror(errno));
+  std::filesystem::rename(partial_path_, path_);
+  finished_ = true;
+}
+
+}  // namespace moetune
