@@ -68,7 +68,8 @@ struct Rule {
   int groups;
   int kept_groups;
   float scale;
-  bool is_sigmoid;
+  bool is_softmax;
+  bool is_sigmoid;  // else sqrt-softplus
   bool normalizes;
 };
 
@@ -91,8 +92,9 @@ __global__ void __launch_bounds__(32) route(cuda::Rows logits, const float* bias
     if (expert >= rule.experts) continue;
     const float logit = from[expert];
     most = fmaxf(most, logit);
-    if (rule.is_sigmoid) {
-      scores[expert] = 1.0F / (1.0F + expf(-logit));
+    if (!rule.is_softmax) {
+      scores[expert] = rule.is_sigmoid ? 1.0F / (1.0F + expf(-logit))
+                                       : sqrtf(fmaxf(logit, 0.0F) + log1pf(expf(-fabsf(logit))));
       choice_scores[expert] = scores[expert] + (bias != nullptr ? bias[expert] : 0.0F);
       keys[i] = ordered(choice_scores[expert]);
     } else {
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(32) route(cuda::Rows logits, const float* bias
     }
   }
   float total = 1.0F;
-  if (!rule.is_sigmoid) {
+  if (rule.is_softmax) {
     most = cuda::warp_max(most);
     float sum = 0.0F;
 #pragma unroll
@@ -109,11 +111,11 @@ __global__ void __launch_bounds__(32) route(cuda::Rows logits, const float* bias
     total = cuda::warp_sum(sum);
   }
   __syncwarp();
-  if (rule.is_sigmoid && rule.kept_groups < rule.groups)
+  if (!rule.is_softmax && rule.kept_groups < rule.groups)
     keep_best_groups(keys, lane, rule.experts, rule.groups, rule.kept_groups, shared + 2 * rule.experts,
                      choice_scores);
 
-  float chosen_sum = rule.is_sigmoid ? 1e-20F : 0.0F;
+  float chosen_sum = rule.is_softmax ? 0.0F : 1e-20F;
   for (int round = 0; round < rule.k; ++round) {
     unsigned top = 0;
     const int expert = largest(keys, lane, &top);
@@ -148,6 +150,7 @@ void run(Cuda& cuda, const Route& op) {
                   .groups = op.groups,
                   .kept_groups = op.kept_groups,
                   .scale = op.scale,
+                  .is_softmax = op.rule == RouteRule::softmax,
                   .is_sigmoid = op.rule == RouteRule::grouped_sigmoid_bias,
                   .normalizes = op.normalize};
   const cuda::LaunchShape shape{
