@@ -13,7 +13,15 @@ namespace moetune {
 namespace {
 
 RouteRule rule_of(RoutingRule rule) {
-  return rule == RoutingRule::grouped_sigmoid_bias ? RouteRule::grouped_sigmoid_bias : RouteRule::softmax;
+  switch (rule) {
+    case RoutingRule::grouped_sigmoid_bias:
+      return RouteRule::grouped_sigmoid_bias;
+    case RoutingRule::sqrt_softplus_bias:
+      return RouteRule::sqrt_softplus_bias;
+    case RoutingRule::softmax_top_k:
+      break;
+  }
+  return RouteRule::softmax;
 }
 
 struct Chosen {

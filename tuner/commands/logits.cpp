@@ -76,7 +76,7 @@ std::vector<std::int32_t> tokens_of(const LogitsOptions& options, const ModelSpe
 }
 
 ExitCode run_logits(const LogitsOptions& options) {
-  const auto checkpoint = open_checkpoint(model_directory(options.common.model));
+  const auto checkpoint = open_checkpoint(options.common.model);
   checkpoint->check_finite();
   const ModelSpec& spec = checkpoint->spec();
   const std::vector<std::int32_t> ids = tokens_of(options, spec);
