@@ -18,7 +18,15 @@ namespace moetune {
 namespace {
 
 RouteRule rule_of(RoutingRule rule) {
-  return rule == RoutingRule::grouped_sigmoid_bias ? RouteRule::grouped_sigmoid_bias : RouteRule::softmax;
+  switch (rule) {
+    case RoutingRule::grouped_sigmoid_bias:
+      return RouteRule::grouped_sigmoid_bias;
+    case RoutingRule::sqrt_softplus_bias:
+      return RouteRule::sqrt_softplus_bias;
+    case RoutingRule::softmax_top_k:
+      break;
+  }
+  return RouteRule::softmax;
 }
 
 struct Chosen {
@@ -26,9 +34,6 @@ struct Chosen {
   Tensor weights;  // (tokens, k)
 };
 
-<<<<<<< HEAD
-Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed) {
-=======
 // The experts that somebody else chose, in place of the router. They are checked: a wrong id would read beyond the scores.
 void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   const int k = rank.top_k;
@@ -45,13 +50,12 @@ void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
 
-Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& x, int layer) {
->>>>>>> device
+Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int layer) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t tokens = normed.dim(0);
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})};
-<<<<<<< HEAD
+  if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
   run(rank.device, Router{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
                           .norm = weights.post_attention_norm,
                           .normed = normed,
@@ -65,21 +69,8 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& x, int layer
                                     .normalize = spec.normalize_top_k,
                                     .scale = static_cast<float>(spec.routed_scaling_factor),
                                     .groups = spec.expert_groups,
-                                    .kept_groups = spec.kept_groups}});
-=======
-  if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
-  run(rank.device, Gemm{.x = x, .w = weights.router, .y = logits, .bias = {}});
-  run(rank.device, Route{.logits = logits,
-                         .bias = weights.router_bias,
-                         .ids = chosen.ids,
-                         .weights = chosen.weights,
-                         .rule = rule_of(spec.routing),
-                         .normalize = spec.normalize_top_k,
-                         .scale = static_cast<float>(spec.routed_scaling_factor),
-                         .groups = spec.expert_groups,
-                         .kept_groups = spec.kept_groups,
-                         .ids_are_given = static_cast<bool>(rank.routing_source)});
->>>>>>> device
+                                    .kept_groups = spec.kept_groups,
+                                    .ids_are_given = static_cast<bool>(rank.routing_source)}});
   return chosen;
 }
 
@@ -140,18 +131,9 @@ void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) 
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
-<<<<<<< HEAD
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
-  const Chosen chosen = route(rank, weights, x);
-  if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
-=======
-  const std::int64_t hidden = rank.spec->hidden;
-  const Tensor x = first_rows(rank.scratch.normed, {tokens, hidden});
-  const Tensor output = first_rows(rank.scratch.output, {tokens, hidden});
-  const Tensor rows = first_rows(rank.scratch.expert_rows, {tokens, rank.top_k, hidden});
   const Chosen chosen = route(rank, weights, x, layer);
-  if (host_must_know(rank)) read_back(rank, chosen.ids, rank.chosen_ids);
->>>>>>> device
+  if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
   show_to_observer(rank, chosen, layer);
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, moe_layer, output);

@@ -56,7 +56,7 @@ void add_output_options(CLI::App& command, Console& console) {
 
 void add_common_options(CLI::App& command, CommonOptions& common, const TakesOptions& takes) {
   if (takes.model) {
-    command.add_option("--model", common.model, "Checkpoint directory or embedded model")->type_name("DIR|NAME")->capture_default_str();
+    command.add_option("--model", common.model, "Checkpoint directory, embedded model or preset with overrides, such as deepseek-v3:layers=24,top_k=4;\nsee 'moetune list models'")->type_name("DIR|NAME")->capture_default_str();
     add_parsed_option(command, "--device", common.device, parse_device, "auto|cpu|cuda", "Where to run; auto: on the GPU where one can be used")
         ->default_str("auto");
     add_parsed_option(

@@ -86,7 +86,10 @@ Conclusion conclude(const std::string& run_path, const std::string& gate) {
 
 std::string Conclusion::text() const {
   const auto paragraph = [](const std::string& words) { return wrapped(words, 80, 0) + "\n"; };
-  std::string text = paragraph(report.verdict.reason);
+  std::string text;
+  if (const auto note = report.request.conditions.find("model_note"); note != report.request.conditions.end() && note->is_string())
+    text += paragraph(report.request.model + ": " + note->get<std::string>() + ".");
+  text += paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
   text += fmt::format("\n{}/: report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");

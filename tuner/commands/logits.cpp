@@ -125,7 +125,7 @@ class Routing {
 
 ExitCode run_logits(const LogitsOptions& options) {
   const DeviceChoice device = choose_device(options.common.device, [] { return ask_for_gpu(); });
-  const auto checkpoint = open_checkpoint(model_directory(options.common.model));
+  const auto checkpoint = open_checkpoint(options.common.model);
   checkpoint->check_finite();
   const ModelSpec& spec = checkpoint->spec();
   const std::vector<std::int32_t> ids = tokens_of(options, spec);

@@ -110,7 +110,9 @@ void print_trial(const Study& study, const Trial& trial, const Console& console)
     judgement = judge(trial.metrics, gate);
     if (judgement.verdict == GateVerdict::met) break;
   }
-  console.result("Accuracy: " + judgement.words + ".");
+  console.result(study.model.is_synthetic
+                     ? "Accuracy: unknown, the weights are synthetic; output_snr_db and router_mass stand in."
+                     : "Accuracy: " + judgement.words + ".");
 }
 
 nlohmann::json document_of(const Study& study, const Trial& trial) {
@@ -121,6 +123,13 @@ nlohmann::json document_of(const Study& study, const Trial& trial) {
   document["hardware"] = to_json_value(study.hardware);
   document["conditions"] = study.conditions;
   if (study.made_up) document["made_up"] = true;
+  if (study.model.is_synthetic) {
+    document["synthetic_weights"] = true;
+    document["model_note"] = model_note(study.model);
+    // No number is known, which is not the same as not having looked.
+    for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+      document["metrics"][unknown] = nullptr;
+  }
   return document;
 }
 

@@ -37,6 +37,9 @@ struct Study {
   std::function<std::optional<std::string>(const Configuration&)> kind_of_objection;
 };
 
+// What must be said wherever the model is named: synthetic weights, folding, what is approximated. Empty: nothing.
+std::string model_note(const ModelSpec& model);
+
 // "tiny-moe, workload chat (128 + 32 tokens), cpu: Intel Xeon, 2 threads": what results belong to.
 std::string study_text(const Study& study);
 

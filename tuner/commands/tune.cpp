@@ -11,6 +11,7 @@
 
 #include "moetune/build_info.h"
 #include "tuner/accuracy_gate.h"
+#include "tuner/choose.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
@@ -32,6 +33,9 @@
 namespace moetune {
 namespace {
 
+constexpr auto default_objectives = "tpot_ms,kl_mean,device_bytes";
+constexpr auto synthetic_objectives = "tpot_ms,output_snr_db,device_bytes";
+
 struct TuneOptions {
   CommonOptions common;
   TargetOptions target;
@@ -40,7 +44,7 @@ struct TuneOptions {
   std::optional<std::int64_t> max_trials;
   double budget_seconds = 180.0;
   double timing_seconds = 2.0;
-  std::string objectives = "tpot_ms,kl_mean,device_bytes";
+  std::string objectives = default_objectives;
   std::string gate = "int8";
   std::string slo;
   std::string run;
@@ -79,6 +83,18 @@ std::string slo_text(const TuneOptions& options, const Study& study) {
   return slo.metric.empty() ? "" : fmt::format("{}={:g}ms", slo.metric, slo.limit_ms);
 }
 
+// What cannot be known of synthetic weights cannot be searched for.
+std::string objectives_of(const TuneOptions& options, const Study& study) {
+  if (!study.model.is_synthetic) return options.objectives;
+  if (options.objectives == default_objectives) return synthetic_objectives;
+  for (const Objective& objective : objectives_named(options.objectives))
+    for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+      if (objective.metric == unknown)
+        throw InputError("--objective", "'" + objective.metric + "' is not known: " + study.model.name + " has synthetic weights",
+                         "output_snr_db, router_mass, or what is no accuracy");
+  return options.objectives;
+}
+
 RunRequest request_of(const TuneOptions& options, const Study& study, const SearchSpace& space, const Configuration& default_one) {
   RunRequest request;
   request.model = study.model.name;
@@ -87,7 +103,7 @@ RunRequest request_of(const TuneOptions& options, const Study& study, const Sear
   request.space = space.name;
   request.space_hash = space.hash();
   request.searcher = options.searcher;
-  for (const Objective& objective : objectives_named(options.objectives)) request.objectives.push_back(objective.metric);
+  for (const Objective& objective : objectives_named(objectives_of(options, study))) request.objectives.push_back(objective.metric);
   request.seed = options.common.seed;
   request.default_configuration = to_json_value(default_one);
   request.conditions = study.conditions;
@@ -106,6 +122,15 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
   return run;
 }
 
+// The default's number of experts and number types: what is acceptable while accuracy is not known.
+bool keeps_accuracy(const Configuration& configuration, const Configuration& default_one) {
+  return std::ranges::all_of(accuracy_parameters(), [&](const std::string& name) {
+    const auto own = configuration.values.find(name);
+    const auto theirs = default_one.values.find(name);
+    return own == configuration.values.end() || theirs == default_one.values.end() || own->second == theirs->second;
+  });
+}
+
 struct StudyOutcome {
   ExitCode code = ExitCode::done;
   nlohmann::json document;
@@ -113,7 +138,7 @@ struct StudyOutcome {
 
 StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption) {
   const Console& console = options.common.console;
-  const std::vector<Objective> objectives = objectives_named(options.objectives);
+  const std::vector<Objective> objectives = objectives_named(objectives_of(options, study));
   const AccuracyGate& gate = gate_named(options.gate);
   const SearchSpace space = space_for(study, options.space);
   const LegalSet legal = legal_set(study, space);
@@ -133,7 +158,10 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   request.default_configuration = default_one;
   request.objection = study.objection;
   request.objectives = objectives;
-  request.acceptable = [&](const Trial& trial) { return judge(trial.metrics, gate).verdict == GateVerdict::met; };
+  request.acceptable = [&](const Trial& trial) {
+    const GateVerdict verdict = judge(trial.metrics, gate).verdict;
+    return verdict == GateVerdict::met || (verdict == GateVerdict::unknown && keeps_accuracy(trial.configuration, default_one));
+  };
   request.seed = options.common.seed;
   request.max_trials = options.max_trials;
   if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;

@@ -193,6 +193,14 @@ std::vector<std::string> resume_command(const RunReport& report) {
   return words;
 }
 
+// What must be read with every number below: synthetic weights, folding, approximations.
+std::string note_of(const RunRequest& request) {
+  const auto note = request.conditions.find("model_note");
+  return note == request.conditions.end() || !note->is_string()
+             ? ""
+             : fmt::format("**{}: {}.**\n\n", markdown_text(request.model), markdown_text(note->get<std::string>()));
+}
+
 std::string again(const RunReport& report) {
   const RunRequest& request = report.request;
   double seconds = 0.0;
@@ -231,7 +239,7 @@ std::string to_markdown(const RunReport& report) {
   const Knobs knobs = knobs_of(report.trials);
   return fmt::format("# {}, {}\n\n", markdown_text(report.request.model),
                      markdown_text(report.request.workload)) +
-         what_to_launch(report) + the_front(report, knobs) + the_default(report) + failures(report, knobs) +
+         note_of(report.request) + what_to_launch(report) + the_front(report, knobs) + the_default(report) + failures(report, knobs) +
          how_measured(report) + machine(report) + again(report);
 }
 

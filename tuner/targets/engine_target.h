@@ -25,7 +25,7 @@ namespace moetune {
 
 // Everything a worker has to know; travels as JSON from the tuner.
 struct EngineTargetSetup {
-  std::string model_directory;
+  std::string model_directory;  // or a preset with its overrides
   Workload workload;
   std::string calibration_file;          // empty: the model's own
   DeviceKind device = DeviceKind::cpu;
