@@ -141,6 +141,13 @@ void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {
                  static_cast<std::int64_t>(masked_table_.size() * sizeof(std::int32_t)));
 }
 
+void ExpertCache::begin_resident_layer(int moe_layer) {
+  assert(is_resident());
+  moe_layer_ = moe_layer;
+  uses_wave_table_ = false;
+  pending_.clear();
+}
+
 Tensor ExpertCache::wave_table() const {
   return uses_wave_table_ ? wave_table_.view()
                           : tables_.view().rows(moe_layer_, 1).reshaped({directory_.shape().experts});

@@ -105,11 +105,12 @@ ExitCode run_validate(const ValidateOptions& options) {
 
 Command add_validate_command(CLI::App& program) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* command = program.add_subcommand("validate", "Check a space, profile, trial log or run against its schema");
-  command->add_option("FILE", options->path, "File or run directory")->type_name("PATH")->required();
-  add_output_options(*command, options->console);
-  command->footer("Says OK and what it is, or names file, field, value and what is accepted for everything that is wrong (exit code 2).");
-  return {command, [options] { return run_validate(*options); }};
+  CLI::App& command = add_subcommand(
+      program, "validate", "Check a space, profile, trial log or run against its schema",
+      "Says OK and what it is, or names file, field, value and what is accepted for everything that is wrong (exit code 2).");
+  required(add_text_option(command, "FILE", options->path, "PATH", "File or run directory"));
+  add_output_options(command, options->console);
+  return {&command, [options] { return run_validate(*options); }};
 }
 
 }  // namespace moetune
