@@ -9,6 +9,7 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -70,9 +71,8 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
   std::vector<std::string> texts;
   const json& list = fields.array(name);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_string())
-      throw InputError(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
-    texts.push_back(list[i].get<std::string>());
+    if (list[i].is_string()) texts.push_back(list[i].get<std::string>());
+    else refuse(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
   }
   return texts;
 }
@@ -166,7 +166,7 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   const auto gates = accuracy_gates();
   if (std::none_of(gates.begin(), gates.end(),
                    [&](const AccuracyGate& gate) { return gate.name == profile.gate; }))
-    throw InputError(fields.place("gate"), shown(profile.gate), "lossless, int8, int4, none");
+    refuse(fields.place("gate"), shown(profile.gate), "lossless, int8, int4, none");
   profile.objectives = texts_from(fields, "objectives");
   const json& front = fields.array("front");
   for (std::size_t i = 0; i < front.size(); ++i)

@@ -7,6 +7,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -28,14 +29,13 @@ Measurement measurement_from_json(const json& object, const std::string& where) 
   if (fields.has("high")) measurement.high = fields.number("high");
   if (fields.has("p99")) measurement.p99 = fields.number("p99");
   if (measurement.low.has_value() != measurement.high.has_value())
-    throw InputError(where, "half an interval", "low and high together, or neither");
-  if (measurement.low && *measurement.low > *measurement.high)
-    throw InputError(
-        where,
-        "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
-        "low <= high");
+    refuse(where, "half an interval", "low and high together, or neither", fields.place("low"));
+  if (measurement.low && measurement.high && *measurement.low > *measurement.high)
+    refuse(where,
+           "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
+           "low <= high", fields.place("low"));
   measurement.n = fields.integer("n", 0, INT64_MAX);
-  measurement.origin = origin_named(fields.text("origin"), fields.place("origin"));
+  attempt([&] { measurement.origin = origin_named(fields.text("origin"), fields.place("origin")); });
   measurement.stopped = fields.text_or("stopped", "");
   return measurement;
 }

@@ -8,6 +8,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -61,12 +62,12 @@ Trial trial_from_json(const json& object, const std::string& where) {
   trial.number = fields.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
   trial.configuration =
       configuration_from_json(fields.object("configuration"), fields.place("configuration"));
-  trial.outcome = outcome_named(fields.text("outcome"), fields.place("outcome"));
+  attempt([&] { trial.outcome = outcome_named(fields.text("outcome"), fields.place("outcome")); });
   trial.reason = fields.text("reason");
   trial.metrics = metrics_from_json(fields.object("metrics"), fields.place("metrics"));
   trial.seed = fields.unsigned_integer("seed");
   trial.seconds = fields.number("seconds");
-  if (trial.seconds < 0.0) throw InputError(fields.place("seconds"), shown(trial.seconds), "0 or more");
+  if (trial.seconds < 0.0) refuse(fields.place("seconds"), shown(trial.seconds), "0 or more");
   trial.started = fields.text("started");
   return trial;
 }

@@ -15,6 +15,7 @@
 #include "tuner/checksum.h"
 #include "tuner/durable_file.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -48,8 +49,8 @@ bool runs_on(std::string_view line) {
 Trial trial_from_text(const std::string& text, const std::string& where, std::size_t expected_number) {
   Trial trial = trial_from_json(parse_json(text, where), where);
   if (trial.number != static_cast<std::int64_t>(expected_number))
-    throw InputError(where, fmt::format("trial number {}", trial.number),
-                     fmt::format("{}, as trials are counted without a gap", expected_number));
+    refuse(where, fmt::format("trial number {}", trial.number),
+           fmt::format("{}, as trials are counted without a gap", expected_number));
   return trial;
 }
 
@@ -87,9 +88,10 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
       return contents;
     }
     if (!object)
-      throw InputError(where, "the line is damaged: its checksum does not hold",
-                       "the line as moetune wrote it; lines after it are still there");
-    contents.trials.push_back(trial_from_text(*object, where, contents.trials.size()));
+      refuse(where, "the line is damaged: its checksum does not hold",
+             "the line as moetune wrote it; lines after it are still there");
+    else
+      attempt([&] { contents.trials.push_back(trial_from_text(*object, where, line_number - 1)); });
     contents.intact_bytes = next;
     contents.last_newline_missing = !ended;
     start = next;

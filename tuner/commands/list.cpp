@@ -236,10 +236,11 @@ Command add_list_command(CLI::App& program) {
     Console console;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers");
-  command->add_option("what", options->what, "models | spaces | workloads | profiles | knobs | metrics | searchers")->type_name("");
-  add_output_options(*command, options->console);
-  return {command, [options] { return run_list(options->what, options->console); }};
+  CLI::App& command =
+      add_subcommand(program, "list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers");
+  add_text_option(command, "what", options->what, "", "models | spaces | workloads | profiles | knobs | metrics | searchers");
+  add_output_options(command, options->console);
+  return {&command, [options] { return run_list(options->what, options->console); }};
 }
 
 }  // namespace moetune

@@ -189,22 +189,20 @@ ExitCode run_measure(const MeasureOptions& options) {
 
 Command add_measure_command(CLI::App& program) {
   auto options = std::make_shared<MeasureOptions>();
-  CLI::App* command = program.add_subcommand("measure", "One configuration, every metric, with intervals");
-  command->add_option("--set", options->settings, "Change a knob; any number of times; see 'moetune list knobs'")
-      ->type_name("KNOB=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_parsed_option(*command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing; ends earlier when the interval is narrow")
-      ->default_str("10s");
-  add_common_options(*command, options->common, {.model = true, .workload = true});
-  const auto testing_options = add_target_options(*command, options->target);
-  command->footer("Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in\n"
-                  "memory as far as it fits. 'moetune list metrics' says what each metric is.\n\n"
-                  "  moetune measure\n"
-                  "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n\n"
-                  "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
-  return {command, [options] { return run_measure(*options); }, testing_options};
+  CLI::App& command = add_subcommand(
+      program, "measure", "One configuration, every metric, with intervals",
+      "Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in memory as far as "
+      "it fits. 'moetune list metrics' says what each metric is.\n\n"
+      "  moetune measure\n"
+      "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n\n"
+      "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
+  add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
+                      "Change a knob; any number of times; see 'moetune list knobs'");
+  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing; ends earlier when the interval is narrow", "10s");
+  add_common_options(command, options->common, {.model = true, .workload = true});
+  const auto testing_options = add_target_options(command, options->target);
+  return {&command, [options] { return run_measure(*options); }, testing_options};
 }
 
 }  // namespace moetune

@@ -224,46 +224,38 @@ ExitCode run_tune(const TuneOptions& options) {
 
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App* command = program.add_subcommand("tune", "Search, measure, recommend; writes a run directory");
-  command->add_option("--space", options->space, "What may vary; see 'moetune list spaces'")->type_name("NAME|FILE")->capture_default_str();
-  command->add_option("--searcher", options->searcher, "Who proposes; see 'moetune list searchers'")->type_name("NAME")->capture_default_str();
+  CLI::App& command = add_subcommand(
+      program, "tune", "Search, measure, recommend; writes a run directory",
+      "--workload chat,agent searches for one after the other and writes one profile each.\n\n"
+      "  moetune tune\n"
+      "  moetune tune --model DIR --workload chat --budget 20m\n"
+      "  moetune tune --resume\n\n"
+      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+  add_text_option(command, "--space", options->space, "NAME|FILE", "What may vary; see 'moetune list spaces'");
+  add_text_option(command, "--searcher", options->searcher, "NAME", "Who proposes; see 'moetune list searchers'");
   add_parsed_option(
-      *command, "--max-trials", options->max_trials,
+      command, "--max-trials", options->max_trials,
       [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 1000000); }, "N",
       "Trials at most, the default configuration included (default: as the budget allows)");
-  add_parsed_option(*command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Time for trials; none starts after it")
-      ->default_str("3m");
-  add_parsed_option(*command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing one configuration; ends earlier when the interval is narrow")
-      ->default_str("2s");
-  command->add_option("--objective", options->objectives, "What is traded off, the first is what is recommended by; see 'moetune list metrics'")
-      ->type_name("METRIC,...")
-      ->capture_default_str();
-  command->add_option("--gate", options->gate, "How accurate a recommendation must be")
-      ->type_name("lossless|int8|int4|none")
-      ->capture_default_str();
-  command->add_option("--slo", options->slo, "A limit a recommendation must keep, such as tpot_p99=20ms")->type_name("METRIC=TIME");
-  command->add_option("--run", options->run, "Run directory (default: runs/<time>-<model>-<workload>)")->type_name("DIR");
-  command->add_flag("--resume", options->resume, "Go on with --run DIR, or with the latest run");
-  command->add_flag("--save", options->save, "Copy the profile into the registry of profiles");
-  command
-      ->add_option_function<std::string>(
-          "--warm-start",
-          [](const std::string& text) {
-            throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", "");
-          },
-          "Not in this build yet")
-      ->type_name("...");
-  add_common_options(*command, options->common, {.model = true, .workload = true});
-  auto testing_options = add_target_options(*command, options->target);
-  command->footer("--workload chat,agent searches for one after the other and writes one profile each.\n\n"
-                  "  moetune tune\n"
-                  "  moetune tune --model DIR --workload chat --budget 20m\n"
-                  "  moetune tune --resume\n\n"
-                  "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Time for trials; none starts after it", "3m");
+  add_parsed_option(command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing one configuration; ends earlier when the interval is narrow", "2s");
+  add_text_option(command, "--objective", options->objectives, "METRIC,...",
+                  "What is traded off, the first is what is recommended by; see 'moetune list metrics'");
+  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "How accurate a recommendation must be");
+  add_text_option(command, "--slo", options->slo, "METRIC=TIME", "A limit a recommendation must keep, such as tpot_p99=20ms");
+  add_text_option(command, "--run", options->run, "DIR", "Run directory (default: runs/<time>-<model>-<workload>)");
+  add_flag(command, "--resume", options->resume, "Go on with --run DIR, or with the latest run");
+  add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
+  add_read_option(
+      command, "--warm-start",
+      [](const std::string& text) { throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", ""); },
+      "...", "Not in this build yet");
+  add_common_options(command, options->common, {.model = true, .workload = true});
+  auto testing_options = add_target_options(command, options->target);
   options->command_line = command_line;
-  return {command, [options] { return run_tune(*options); }, testing_options};
+  return {&command, [options] { return run_tune(*options); }, testing_options};
 }
 
 }  // namespace moetune
