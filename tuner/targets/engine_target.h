@@ -30,6 +30,7 @@ struct EngineTargetSetup {
   std::int64_t device_memory_bytes = 0;  // to stay within
   double latency_seconds = 3.0;          // most time for timing one configuration
   double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
+  bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
@@ -44,7 +45,7 @@ class EngineTarget : public Target {
  public:
   using ProgressWords = std::function<void(const std::string&)>;
 
-  // Opens the model and brings the reference up to base_positions(). Throws InputError.
+  // Opens the model and, where accuracy is measured, brings the reference up to base_positions(). Throws InputError.
   EngineTarget(EngineTargetSetup setup, const ProgressWords& progress);
 
   TargetResult measure(const Configuration& configuration, std::uint64_t seed, const ProgressWords& progress) override;
@@ -60,11 +61,12 @@ class EngineTarget : public Target {
   bool fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const;
   std::string probe_objection(Engine& engine, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
+  Metrics timed_metrics(Engine& engine, const ProgressWords& progress) const;
 
   EngineTargetSetup setup_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
-  std::unique_ptr<Reference> reference_;
+  std::unique_ptr<Reference> reference_;  // empty: timing_only
   std::map<std::string, KnownOutput> outputs_;  // by output_key()
   std::unique_ptr<Engine> scoring_engine_;      // kept: the next configuration may differ in a cheap knob only
   std::unique_ptr<Engine> workload_engine_;
