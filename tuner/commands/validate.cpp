@@ -42,7 +42,8 @@ std::string validated(const std::string& path) {
   }
   if (path.ends_with(".jsonl")) {
     const TrialLogContents log = read_trial_log(path);
-    return "a log of " + std::to_string(log.trials.size()) + " trials" + (log.torn.empty() ? "" : "; " + log.torn);
+    return "a log of " + std::to_string(log.trials.size()) + " trials" +
+           (log.measured_again.empty() ? "" : " and " + std::to_string(log.measured_again.size()) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
   }
   const nlohmann::json document = read_json_file(path);
   if (document.is_object() && document.contains("parameters")) {
