@@ -18,6 +18,10 @@ using Contenders = std::vector<const Contender*>;
 
 constexpr double as_good = 0.01;  // within 1 % of the best, fewer changes count more
 
+// What is more than this many times worse than the best in the search has no chance in a final round: moods
+// of a machine under load were seen to differ by 1.8.
+constexpr double hopeless = 2.0;
+
 constexpr auto not_measured_again =
     "NOT MEASURED AGAIN: there is no final round of the finalists. The times below are the search's, each "
     "measured once and at "
@@ -69,7 +73,11 @@ class Choice {
     if (const auto would_be = decide().trial) add(*would_be);
     Contenders others = acceptable_;
     std::ranges::stable_sort(others, {}, [](const Contender* contender) { return contender->value; });
-    for (const Contender* contender : others) add(contender->trial->number);
+    const double best = others.front()->value;
+    const double worst = best > 0.0 ? hopeless * best : best / hopeless;
+    for (const Contender* contender : others)
+      if (contender->value <= worst) add(contender->trial->number);
+    if (numbers.size() < 2) numbers.clear();
     return numbers;
   }
 

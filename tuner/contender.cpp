@@ -130,17 +130,18 @@ bool clears_default(const Contender& contender, const Contender& default_contend
   return objective.maximize ? *contender.ratio->low > 1.0 : *contender.ratio->high < 1.0;
 }
 
-std::string ratio_text(const Measurement& ratio) {
+std::string ratio_text(const Measurement& ratio, const std::string& reference) {
   const auto size = [](double value) { return percent(std::abs(1.0 - value)); };
   const auto difference = [&](double value) { return size(value) + (value < 1.0 ? " under" : " over"); };
-  if (!ratio.low || !ratio.high) return difference(ratio.value);
+  const std::string value =
+      reference.empty() ? difference(ratio.value) : fmt::format("{} {}", difference(ratio.value), reference);
+  if (!ratio.low || !ratio.high) return value;
   const std::string kind = ratio.processes < 6 ? "range" : "95 % interval";
   if ((*ratio.low < 1.0) != (*ratio.high < 1.0))
-    return fmt::format("{} ({} {} to {})", difference(ratio.value), kind, difference(*ratio.low),
-                       difference(*ratio.high));
+    return fmt::format("{} ({} {} to {})", value, kind, difference(*ratio.low), difference(*ratio.high));
   const bool is_under = ratio.value < 1.0;  // the smaller difference first
-  return fmt::format("{} ({} {} to {})", difference(ratio.value), kind,
-                     size(is_under ? *ratio.high : *ratio.low), size(is_under ? *ratio.low : *ratio.high));
+  return fmt::format("{} ({} {} to {})", value, kind, size(is_under ? *ratio.high : *ratio.low),
+                     size(is_under ? *ratio.low : *ratio.high));
 }
 
 std::string changes_text(const Contender& contender, const Configuration& default_configuration) {

@@ -38,7 +38,8 @@ bool clears_default(const Contender& contender, const Contender& default_contend
                     const Objective& objective);
 // "14 % under (95 % interval 12 % to 16 %)", "1.0 % under (95 % interval 2.1 % under to 0.3 % over)": a
 // paired ratio.
-std::string ratio_text(const Measurement& ratio);
+// reference: what it is under or over, put before the interval; may be empty.
+std::string ratio_text(const Measurement& ratio, const std::string& reference = "");
 
 // "top_k 7, expert_quant int8", "the default configuration"
 std::string changes_text(const Contender& contender, const Configuration& default_configuration);

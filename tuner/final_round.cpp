@@ -1,6 +1,7 @@
 #include "tuner/final_round.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ Measurement ratio_of(const Measurement& value, const Measurement& reference) {
   Measurement ratio;
   ratio.value = value.value / reference.value;
   ratio.n = 1;
-  if (value.low && value.high && reference.low && reference.high) {
+  if (value.low && value.high && reference.low && reference.high && *reference.low > 0.0) {
     ratio.low = *value.low / *reference.high;
     ratio.high = *value.high / *reference.low;
   }
@@ -130,7 +131,10 @@ std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std:
                                   reference[pass]->metrics.at(objective.metric)));
     }
     finalist.metrics = over_processes(metrics);
-    if (!ratios.empty()) finalist.ratio = over_processes(ratios);
+    // A time of 0 has no ratio; no clock is that coarse, but a log may say anything.
+    if (!ratios.empty() &&
+        std::ranges::all_of(ratios, [](const Measurement& ratio) { return std::isfinite(ratio.value); }))
+      finalist.ratio = over_processes(ratios);
   }
   return result;
 }

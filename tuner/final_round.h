@@ -25,7 +25,7 @@ inline constexpr std::int64_t fewest_passes = 2;
 struct FinalLimits {
   std::int64_t passes = usual_processes;
   // No pass after the fewest begins when it would probably end later than this; empty: no limit.
-  std::optional<double> seconds;
+  std::optional<double> seconds = std::nullopt;
 };
 
 struct NextTurn {

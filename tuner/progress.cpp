@@ -64,9 +64,7 @@ std::string progress_line(const TuneStatus& status, int columns) {
     if (status.max_trials) line += fmt::format(" of {}", *status.max_trials);
     line += " trials done";
   }
-  line += status.best.empty()     ? " | no result yet"
-          : status.final_most > 0 ? " | best of the search " + status.best
-                                  : " | best " + status.best;
+  line += status.best.empty() ? " | no result yet" : " | best " + status.best;
   if (status.seconds_left) line += " | " + duration_text(*status.seconds_left) + " left";
   if (!status.doing.empty()) line += " | " + status.doing;
   return fitted(line, static_cast<std::size_t>(std::max(columns, 1)));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "tuner/contender.h"
 #include "tuner/counter_rng.h"
 #include "tuner/final_round.h"
 #include "tuner/utc_time.h"
@@ -58,7 +59,22 @@ class Standing {
     ++status_.final_done;
     round_seconds_ += trial.seconds;
   }
-  void begin_final_round(std::int64_t most_turns) { status_.final_most = most_turns; }
+  void begin_final_round(std::int64_t most_turns) {
+    status_.final_most = most_turns;
+    if (!status_.best.empty()) status_.best = "of the search " + status_.best;
+  }
+  void show_round(const FinalRound& round) {
+    const Finalist* best = nullptr;
+    const Objective& objective = request_.objectives.front();
+    for (const Finalist& finalist : round.finalists)
+      if (finalist.ratio && (best == nullptr || turned(objective, finalist.ratio->value) <
+                                                    turned(objective, best->ratio->value)))
+        best = &finalist;
+    if (best == nullptr) return;
+    status_.best =
+        fmt::format("trial {}, {}", best->trial,
+                    ratio_text(*best->ratio, fmt::format("trial {}", round.finalists.front().trial)));
+  }
 
   void doing(const std::string& words) {
     status_.doing = words;
@@ -227,6 +243,12 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     limits.seconds =
         std::max(final_share * *request.budget_seconds, *request.budget_seconds - standing.search_seconds());
   standing.begin_final_round(std::ssize(finalists) * limits.passes);
+  const auto show_standing = [&] {
+    if (const auto round = final_round(finalists, after, log.measured_again(), request.objectives.front()))
+      standing.show_round(*round);
+    standing.show();
+  };
+  show_standing();
   while (const auto next = next_turn(finalists, after, log.measured_again(), limits)) {
     if (interruption.requested()) return false;
     standing.begin_trial(next->trial);
@@ -237,7 +259,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     if (!trial) return false;
     trial->turn = next->turn;
     standing.add_turn(log.append(*trial), true);
-    standing.show();
+    show_standing();
   }
   return true;
 }

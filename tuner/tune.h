@@ -22,11 +22,13 @@ struct TuneStatus {
   std::int64_t trial = 0;  // the one running now
   std::int64_t trials_done = 0;
   std::optional<std::int64_t> max_trials;  // the smaller of the limit and the legal set, when there is one
-  std::string best;                        // "3.21 tpot_ms (trial 7)"; empty: none yet
-  std::optional<double> seconds_left;      // of the budget, or by the time of the trials so far
-  std::string doing;                       // "measuring 12/40"
-  std::int64_t final_done = 0;             // of the final round, once it has begun
-  std::int64_t final_most = 0;             // 0: it has not begun
+  // "3.21 tpot_ms (trial 7)"; in the final round "trial 7, 14 % under trial 0 (95 % interval 12 % to 16 %)",
+  // as soon as there are passes enough; empty: none yet.
+  std::string best;
+  std::optional<double> seconds_left;  // of the budget, or by the time of the trials so far
+  std::string doing;                   // "measuring 12/40"
+  std::int64_t final_done = 0;         // of the final round, once it has begun
+  std::int64_t final_most = 0;         // 0: it has not begun
 };
 
 struct TuneRequest {

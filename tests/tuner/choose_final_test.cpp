@@ -66,7 +66,7 @@ TEST(Finalists, AreTheDefaultTheWouldBeAndTheNextBest) {
   for (int top_k = 3; top_k <= 7; ++top_k) run.add(top_k, 0.8 + 0.02 * top_k);
   EXPECT_EQ(run.who(), (std::vector<std::int64_t>{0, 2, 3, 4}));
   run.gate = "none";
-  EXPECT_EQ(run.who(), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(run.who(), (std::vector<std::int64_t>{0, 1})) << "what takes four times as long has no chance";
 }
 
 TEST(Finalists, IncludeTheSimplerOneThatWouldBeRecommended) {

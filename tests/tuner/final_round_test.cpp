@@ -40,7 +40,7 @@ std::vector<Trial> played(const std::map<std::int64_t, double>& times, const std
 }
 
 const std::map<std::int64_t, double> true_times{{0, 1.0}, {7, 0.85}, {3, 0.99}};
-const Objective tpot{.metric = "tpot_ms"};
+const Objective tpot = objectives_named("tpot_ms").front();
 
 TEST(NextTurn, EveryPassHasEveryFinalistOnce) {
   const std::vector<Trial> log = played(true_times, std::vector<double>(9, 1.0), {});

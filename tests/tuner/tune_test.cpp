@@ -276,6 +276,7 @@ TEST_F(FinalRoundTest, AnInterruptionInItIsOneOfTheRun) {
 TEST_F(FinalRoundTest, SaysHowFarItIs) {
   std::int64_t last = -1;
   std::optional<double> left;
+  std::vector<std::string> best;
   request.on_status = [&](const TuneStatus& status) {
     if (status.final_most == 0) return;
     EXPECT_EQ(status.final_most, 27);
@@ -283,8 +284,12 @@ TEST_F(FinalRoundTest, SaysHowFarItIs) {
     EXPECT_EQ(status.trials_done, 3);
     last = status.final_done;
     left = status.seconds_left;
+    if (best.empty() || best.back() != status.best) best.push_back(status.best);
   };
   search();
+  EXPECT_TRUE(has_text(best.front(), "of the search ")) << best.front();
+  EXPECT_TRUE(has_text(best.back(), "trial 2, 2")) << best.back();
+  EXPECT_TRUE(has_text(best.back(), " % under trial 0 (95 % interval 2")) << best.back();
   EXPECT_EQ(last, 27);
   EXPECT_EQ(left, 0.0);
 }
