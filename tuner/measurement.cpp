@@ -22,7 +22,7 @@ void put(json& object, const char* field, double value) {
 
 Measurement measurement_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped"});
+  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped", "processes"});
   Measurement measurement;
   measurement.value = fields.number("value");
   if (fields.has("low")) measurement.low = fields.number("low");
@@ -37,6 +37,7 @@ Measurement measurement_from_json(const json& object, const std::string& where) 
   measurement.n = fields.integer("n", 0, INT64_MAX);
   attempt([&] { measurement.origin = origin_named(fields.text("origin"), fields.place("origin")); });
   measurement.stopped = fields.text_or("stopped", "");
+  if (fields.has("processes")) measurement.processes = fields.integer("processes", 1, INT64_MAX);
   return measurement;
 }
 }  // namespace
@@ -68,6 +69,7 @@ json to_json_value(const Measurement& measurement) {
   object["n"] = measurement.n;
   object["origin"] = name_of(measurement.origin);
   if (!measurement.stopped.empty()) object["stopped"] = measurement.stopped;
+  if (measurement.processes != 1) object["processes"] = measurement.processes;
   return object;
 }
 

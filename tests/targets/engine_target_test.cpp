@@ -40,6 +40,7 @@ TEST(EngineTargetSetup, SurvivesItsTripToTheWorker) {
   setup.threads = 2;
   setup.device_memory_bytes = 12345678901;
   setup.usd_per_hour = 2.5;
+  setup.timing_only = true;
   nlohmann::json object = to_json_value(setup);
   EXPECT_EQ(object.at("device"), "cuda");
   EXPECT_EQ(to_json_value(engine_target_setup_from_json(object, "setup")), object);
@@ -81,6 +82,19 @@ TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {
   EXPECT_EQ(words_.find("accuracy"), std::string::npos) << words_;
   EXPECT_EQ(resident.metrics.at("cache_hit").value, 1.0);
   EXPECT_GT(resident.metrics.at("device_bytes").value, result.metrics.at("device_bytes").value);
+}
+
+TEST_F(EngineTargetTest, TimingAloneNeedsNoReference) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.timing_only = true;
+  EngineTarget target(setup, [this](const std::string& words) { words_ += words; });
+  EXPECT_EQ(words_, "") << "no reference is made";
+  const TargetResult result = measure(target, {{"top_k", "7"}, {"expert_cache", "0.5"}});
+  ASSERT_EQ(result.outcome, Outcome::ok) << result.reason;
+  for (const char* name : {"tpot_ms", "ttft_ms", "tokens_per_s", "cache_hit", "device_bytes", "host_bytes"})
+    EXPECT_TRUE(result.metrics.contains(name)) << name;
+  EXPECT_FALSE(result.metrics.contains("kl_mean"));
+  EXPECT_EQ(words_.find("accuracy"), std::string::npos) << words_;
 }
 
 TEST_F(EngineTargetTest, WhatCannotRunIsAnOutcomeWithAReason) {

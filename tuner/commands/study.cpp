@@ -226,6 +226,14 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   return studies;
 }
 
+nlohmann::json timing_setup(const Study& study, double seconds) {
+  nlohmann::json setup = study.worker_setup;
+  nlohmann::json& target = setup.at(setup.at("target").get<std::string>());
+  target["timing_only"] = true;
+  if (!study.made_up) target["latency_seconds"] = seconds;
+  return setup;
+}
+
 Study synthetic_study(const CommonOptions& common, const std::string& settings) {
   Study study;
   study.made_up = true;

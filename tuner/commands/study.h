@@ -50,6 +50,9 @@ bool is_about_memory(const Study& study, const Configuration& configuration);
 // timing one configuration. Throws InputError.
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds);
 
+// worker_setup for processes that time configurations whose accuracy is known. seconds: most time for one.
+nlohmann::json timing_setup(const Study& study, double seconds);
+
 // The synthetic target; settings: JSON text for it.
 Study synthetic_study(const CommonOptions& common, const std::string& settings);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ namespace {
 
 constexpr auto default_objectives = "tpot_ms,kl_mean,device_bytes";
 constexpr auto synthetic_objectives = "tpot_ms,output_snr_db,device_bytes";
+// Of --timing, for one turn of the final round: a process says less the longer it is listened to than another one does.
+constexpr double turn_share = 0.25;
 
 struct TuneOptions {
   CommonOptions common;
@@ -166,6 +169,15 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   request.max_trials = options.max_trials;
   if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;
   request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
+  RunReport asked = read_run(run.path());  // as the conclusion will read it
+  asked.request.gate = gate.name;
+  asked.measured_again.clear();
+  request.finalists = [&](std::span<const Trial> trials) {
+    ChoiceInput input = choice_input(asked);
+    input.trials = trials;
+    return finalists(input);
+  };
+  request.timing_setup = timing_setup(study, turn_share * options.timing_seconds);
   request.on_status = [&](const TuneStatus& status) { progress.show(status); };
   request.on_message = [&](const std::string& line) { progress.message(line); };
   const TuneResult result =
@@ -175,7 +187,9 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
-  console.result(fmt::format("{} trials in {} of measuring; {}\n", log.trials().size(), duration_text(result.measuring_seconds), result.why));
+  console.result(fmt::format("{} trials{} in {} of measuring; {}\n", log.trials().size(),
+                             log.measured_again().empty() ? "" : fmt::format(" and {} turns of the final round", log.measured_again().size()),
+                             duration_text(result.measuring_seconds), result.why));
   console.result(draw_front(conclusion.report, terminal_of(1)));
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
@@ -238,7 +252,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
       [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 1000000); }, "N",
       "Trials at most, the default configuration included (default: as the budget allows)");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Time for trials; none starts after it", "3m");
+                    "Time for trials and the final round, which gets a quarter", "3m");
   add_parsed_option(command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Most time for timing one configuration; ends earlier when the interval is narrow", "2s");
   add_text_option(command, "--objective", options->objectives, "METRIC,...",

@@ -46,7 +46,9 @@ void look_up(const std::string& place, LookUp look_up) {
 }
 
 std::string words_of(const TrialLogContents& log) {
-  return std::to_string(log.trials.size()) + " trials" + (log.torn.empty() ? "" : "; " + log.torn);
+  const std::size_t turns = log.measured_again.size();
+  return std::to_string(log.trials.size()) + " trials" +
+         (turns == 0 ? "" : " and " + std::to_string(turns) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
 }
 
 // Each file by itself: one that is wrong hides nothing of the others.
