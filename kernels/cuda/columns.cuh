@@ -32,11 +32,12 @@ inline int staged_bytes(int rows, int width, int warps) {
   return rows <= kStagedRows && warps * bytes <= kStagedBytes ? bytes : 0;
 }
 
-// Fills a warp's part at `at` with columns [first, first + width) of `count` rows. load(row, column) reads four
-// elements, in whatever form; pack(row, what was read) makes bf16 of them. All lanes take part; synchronises the warp.
-template <class Load, class Pack>
-__device__ __forceinline__ void stage_columns(unsigned char* at, int count, int first, int width, const Load& load,
-                                              const Pack& pack) {
+// Fills a warp's part at `at` with columns [first, first + width) of `count` rows. row_of(row) is where a row lies, asked for
+// once; load(its place, column) reads four elements, in whatever form; pack(row, what was read) makes bf16 of them. All lanes
+// take part; synchronises the warp.
+template <class RowOf, class Load, class Pack>
+__device__ __forceinline__ void stage_columns(unsigned char* at, int count, int first, int width, const RowOf& row_of,
+                                              const Load& load, const Pack& pack) {
   // Read together before the first is stored: the compiler does not move a read in front of a store, and one after the other
   // each would wait for the L2 cache.
   constexpr int kTogether = 4;
@@ -44,18 +45,21 @@ __device__ __forceinline__ void stage_columns(unsigned char* at, int count, int 
   const int lane = static_cast<int>(threadIdx.x % 32);
   reinterpret_cast<uint2*>(at)[lane] = {0, 0};
   static_assert(kZeroBytes == 256);
+  using Place = decltype(row_of(0));
+  const auto my_place = reinterpret_cast<unsigned long long>(row_of(min(lane, max(count, 1) - 1)));  // a lane a row
   int row = 0;
   int quad = lane;
   while (quad >= quads) quad -= quads, ++row;
-  while (row < count) {
-    decltype(load(0, 0)) read[kTogether];
+  while (__any_sync(0xFFFFFFFFU, row < count)) {
+    decltype(load(Place{}, 0)) read[kTogether];
     int rows_read[kTogether];
     int quads_read[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
       rows_read[i] = row;
       quads_read[i] = quad;
-      if (row < count) read[i] = load(row, first + quad * 4);
+      const auto place = reinterpret_cast<Place>(__shfl_sync(0xFFFFFFFFU, my_place, row));
+      if (row < count) read[i] = load(place, first + quad * 4);
       quad += 32;
       while (quad >= quads) quad -= quads, ++row;
     }

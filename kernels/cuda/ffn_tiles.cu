@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(32 * kMostGateWarps, NT > 1 ? 1 : 3) gate_up(F
       const int count = min(work.staged_rows, entry.count - base);
       stage_columns(
           staged, count, first * kChunk, each * kChunk,
-          [&](int index, int column) { return four_of(work.x.row(token_of(index)), column, tiles.in, is_aligned); },
+          [&](int index) { return static_cast<const float*>(work.x.row(token_of(index))); },
+          [&](const float* row, int column) { return four_of(row, column, tiles.in, is_aligned); },
           [](int, const float4& read) { return packed(read); });
       stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < count, first, each * kChunk));
     } else {
@@ -161,8 +162,9 @@ __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
       const int count = min(work.staged_rows, entry.count - base);
       stage_columns(
           staged, count, first * kChunk, each * kChunk,
-          [&](int index, int column) {
-            return four_of_padded(row_of(index), column, static_cast<int>(work.activated_stride));
+          [&](int index) { return static_cast<const __nv_bfloat16*>(row_of(index)); },
+          [&](const __nv_bfloat16* row, int column) {
+            return four_of_padded(row, column, static_cast<int>(work.activated_stride));
           },
           [](int, const uint2& read) { return read; });
       stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < count, first, each * kChunk));
@@ -221,8 +223,9 @@ __global__ void __launch_bounds__(32 * kJoinedWarps) down_joined(FfnWork work, i
     auto* staged = reinterpret_cast<unsigned char*>(blocks + warps * 128) + warp * work.staged_bytes;
     stage_columns(
         staged, column_count, first * kChunk, each * kChunk,
-        [&](int index, int column) {
-          return four_of_padded(row_of(index), column, static_cast<int>(work.activated_stride));
+        [&](int index) { return static_cast<const __nv_bfloat16*>(row_of(index)); },
+        [&](const __nv_bfloat16* row, int column) {
+          return four_of_padded(row, column, static_cast<int>(work.activated_stride));
         },
         [](int, const uint2& read) { return read; });
     stream.finish(sums, StagedColumns<type>(staged, lane / 4, has_column, first, each * kChunk));

@@ -53,8 +53,9 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
     };
     stage_columns(
         staged, op.tokens, first * kChunk, part_width,
-        [&](int token, int column) {
-          return Read{four_of(op.x.row(token), column, op.in, is_aligned),
+        [&](int token) { return static_cast<const float*>(op.x.row(token)); },
+        [&](const float* row, int column) {
+          return Read{four_of(row, column, op.in, is_aligned),
                       op.norm != nullptr ? four_of(op.norm, column, op.in, is_aligned) : float4{1.0F, 1.0F, 1.0F, 1.0F}};
         },
         [&](int token, const Read& read) {

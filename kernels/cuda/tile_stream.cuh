@@ -152,9 +152,10 @@ class TileStream {
   __device__ __forceinline__ void multiply(float (&part)[NT][4], const uint4& upper, const uint4& lower,
                                            const float (&scale)[kScales][2], const Columns& columns, int chunk) const {
     constexpr int kPerScale = F::kScaleGroups > 0 ? F::kMmas / F::kScaleGroups : F::kMmas;
+    static_assert(F::kScaleGroups == 0 || kPerScale >= 2);  // both chains have a product
     constexpr std::uint32_t kOnes = 0x3F803F80U;
-    float chain[2][NT][4] = {};
-    float column_sum[4] = {};  // of the columns, the same for every row
+    float chain[2][NT][4];
+    float column_sum[4];  // of the columns, the same for every row
     uint4 column[NT];
 #pragma unroll
     for (int m = 0; m < F::kMmas; ++m) {
@@ -175,9 +176,16 @@ class TileStream {
         const std::uint32_t b1 = word(column[n], 2 * (m % 2) + 1);
         if constexpr (F::kScaleGroups == 0)
           mma(part[n], a0, a1, a2, a3, b0, b1);
+        else if (m % kPerScale < 2)
+          mma_first(chain[m % 2][n], a0, a1, a2, a3, b0, b1);
         else
           mma(chain[m % 2][n], a0, a1, a2, a3, b0, b1);
-        if constexpr (kTakesOffsetOff) mma(column_sum, kOnes, kOnes, kOnes, kOnes, b0, b1);
+        if constexpr (kTakesOffsetOff) {
+          if (m % kPerScale == 0)
+            mma_first(column_sum, kOnes, kOnes, kOnes, kOnes, b0, b1);
+          else
+            mma(column_sum, kOnes, kOnes, kOnes, kOnes, b0, b1);
+        }
       }
       if constexpr (F::kScaleGroups > 0) {
         if (m % kPerScale != kPerScale - 1) continue;
@@ -186,12 +194,8 @@ class TileStream {
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
             float product = chain[0][n][i] + chain[1][n][i];
-            if constexpr (kTakesOffsetOff) {
-              product -= static_cast<float>(F::kOffset) * column_sum[i];
-              column_sum[i] = 0.0F;
-            }
+            if constexpr (kTakesOffsetOff) product -= static_cast<float>(F::kOffset) * column_sum[i];
             part[n][i] += scale[m / kPerScale][i / 2] * product;
-            chain[0][n][i] = chain[1][n][i] = 0.0F;
           }
       }
     }

@@ -65,16 +65,20 @@ std::int64_t bytes_in(const ModelSpec& published, NumberType experts, bool only_
                      expert_layout(spec, {}, whole).bytes;
 }
 
-std::string gigabytes(std::int64_t bytes) { return fmt::format("{:.3g}", static_cast<double>(bytes) / 1e9); }
+std::string gigabytes(std::int64_t bytes) {
+  const double value = static_cast<double>(bytes) / 1e9;
+  if (value >= 1000.0) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.{}g}", value, value < 1.0 ? 2 : 3);
+}
 
 Listing list_models() {
-  Listing listing{.table = {.headings = {"model", "layers", "experts", "top_k", "ships in", "GB bf16", "a token", "GB int4", "a token"},
+  Listing listing{.table = {.headings = {"model", "layers", "experts", "top_k", "ships", "bf16", "active", "int4", "active"},
                             .alignment = {Align::left, Align::right, Align::right, Align::right, Align::left, Align::right, Align::right, Align::right, Align::right}},
                   .when_empty = "no model comes with this build; --model DIR takes a checkpoint"};
   std::vector<std::string> names = model_names();
   const std::vector<std::string> presets = preset_names();
   names.insert(names.end(), presets.begin(), presets.end());
-  listing.remarks = wrapped("GB: all weights, and those that one token reads; int4 is for routed experts, the rest stays bf16.", 80, 0);
+  listing.remarks = wrapped("GB in bf16 and with int4 routed experts: all weights, and those that are active for one token. ships: the published type of the experts.", 80, 0);
   if (!presets.empty())
     listing.remarks += "\n" + wrapped("All but the embedded tiny-moe are presets: published geometry, synthetic weights, overrides such as deepseek-v3:layers=24,top_k=4.", 80, 0);
   for (const std::string& name : names) {
