@@ -36,17 +36,17 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
                   .slot_of_expert = op.slot_of_expert.i32()};
   const std::size_t lists = (shape.bytes() + 255) / 256 * 256;
   const std::size_t activated =
-      static_cast<std::size_t>(shape.pairs() * work.activated_stride) * sizeof(__nv_bfloat16);
+      static_cast<std::size_t>(shape.pairs() * work.activated_stride) * sizeof(float);
   const std::size_t x16 = static_cast<std::size_t>(shape.tokens * cuda::padded_width(op.layout.gate)) * sizeof(__nv_bfloat16);
   auto* scratch = static_cast<unsigned char*>(cuda.state().scratch(lists + activated + x16));
-  work.activated = reinterpret_cast<__nv_bfloat16*>(scratch + lists);
+  work.activated = scratch + lists;
   work.x16 = reinterpret_cast<__nv_bfloat16*>(scratch + lists + activated);
   if (work.entries.kind == FfnEntries::Kind::one_token) {
     work.entries.count = shape.k;  // an entry a choice
-    return work;
+  } else {
+    work.entries.sorted = cuda::place_assignments(scratch, shape);
+    cuda::sort_assignments(cuda, op.ids.i32(), op.ids.stride(0), op.slot_of_expert.i32(), shape, work.entries.sorted);
   }
-  work.entries.sorted = cuda::place_assignments(scratch, shape);
-  cuda::sort_assignments(cuda, op.ids.i32(), op.ids.stride(0), op.slot_of_expert.i32(), shape, work.entries.sorted);
   return work;
 }
 
@@ -71,14 +71,17 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
 
 void run(Cuda& cuda, const ExpertFfn& op) {
   if (op.x.dim(0) == 0) return;
-  const FfnWork work = prepare(cuda, op);
+  FfnWork work = prepare(cuda, op);
+  // Alone, down writes a row for every choice: it does not join.
+  work.is_activated_f32 = work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
   cuda::run_gate_up(cuda, op.layout.gate.type, work);
   run_rows(cuda, op, work);
 }
 
 void run(Cuda& cuda, const RoutedFfn& op) {
   if (op.y.dim(0) == 0) return;
-  const FfnWork work = prepare(cuda, op.ffn);
+  FfnWork work = prepare(cuda, op.ffn);
+  work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
   if (cuda::down_joins(work.entries))
     return cuda::run_down_joined(cuda, op.ffn.layout.down.type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));

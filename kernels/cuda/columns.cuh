@@ -22,6 +22,15 @@ __device__ __forceinline__ float4 four_of(const float* row, int column, int in, 
           column + 2 < in ? row[column + 2] : 0.0F, column + 3 < in ? row[column + 3] : 0.0F};
 }
 __device__ __forceinline__ uint2 packed(const float4& v) { return {pack2(v.x, v.y), pack2(v.z, v.w)}; }
+__device__ __forceinline__ float4 unpacked(const uint2& bits) {
+  return {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xFFFF0000U), __uint_as_float(bits.y << 16),
+          __uint_as_float(bits.y & 0xFFFF0000U)};
+}
+
+// Up to four tokens leave columns of the products unused: a row is then staged twice, as bf16 and as what the rounding lost,
+// and both products are added: sixteen bits of mantissa at the price of eight.
+inline constexpr int kSplitTokens = 4;
+__host__ __device__ inline int parts_for(int tokens) { return tokens <= kSplitTokens ? 2 : 1; }
 // Where a warp's part lies in shared memory: zeros, then the rows.
 // Rows that are read together begin in different banks.
 __host__ __device__ inline int staged_row_bytes(int width) { return width * 2 + 64; }
@@ -32,12 +41,12 @@ inline int staged_bytes(int rows, int width, int warps) {
   return rows <= kStagedRows && warps * bytes <= kStagedBytes ? bytes : 0;
 }
 
-// Fills a warp's part at `at` with columns [first, first + width) of `count` rows. row_of(row) is where a row lies, asked for
-// once; load(its place, column) reads four elements, in whatever form; pack(row, what was read) makes bf16 of them. All lanes
-// take part; synchronises the warp.
-template <class RowOf, class Load, class Pack>
-__device__ __forceinline__ void stage_columns(unsigned char* at, int count, int first, int width, const RowOf& row_of,
-                                              const Load& load, const Pack& pack) {
+// Fills a warp's part at `at` with columns [first, first + width) of `count` rows; with two parts the rounding errors follow as
+// rows [count, 2 count). row_of(row) is where a row lies, asked for once; load(its place, column) reads four elements;
+// use(row, what was read) makes the four that are staged. All lanes take part; synchronises the warp.
+template <class RowOf, class Load, class Use>
+__device__ __forceinline__ void stage_columns(unsigned char* at, int count, int parts, int first, int width,
+                                              const RowOf& row_of, const Load& load, const Use& use) {
   // Read together before the first is stored: the compiler does not move a read in front of a store, and one after the other
   // each would wait for the L2 cache.
   constexpr int kTogether = 4;
@@ -66,8 +75,14 @@ __device__ __forceinline__ void stage_columns(unsigned char* at, int count, int 
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
       if (rows_read[i] >= count) break;
-      const uint2 bits = pack(rows_read[i], read[i]);
-      *reinterpret_cast<uint2*>(at + kZeroBytes + rows_read[i] * staged_row_bytes(width) + quads_read[i] * 8) = bits;
+      const float4 v = use(rows_read[i], read[i]);
+      const uint2 bits = packed(v);
+      unsigned char* to = at + kZeroBytes + rows_read[i] * staged_row_bytes(width) + quads_read[i] * 8;
+      *reinterpret_cast<uint2*>(to) = bits;
+      if (parts == 1) continue;
+      const float4 kept = unpacked(bits);
+      *reinterpret_cast<uint2*>(to + count * staged_row_bytes(width)) =
+          packed({v.x - kept.x, v.y - kept.y, v.z - kept.z, v.w - kept.w});
     }
   }
   __syncwarp();

@@ -58,8 +58,7 @@ __global__ void __launch_bounds__(32 * kMostGateWarps, NT > 1 ? 1 : 3) gate_up(F
   if (blockIdx.x * 16 >=
       static_cast<unsigned>(work.gate.out)) {  // only the padding of a chunk that down will read
     for (int i = static_cast<int>(threadIdx.x); i < entry.count * 16; i += static_cast<int>(blockDim.x))
-      work.activated[entry.pair(i / 16) * work.activated_stride + blockIdx.x * 16 + i % 16] =
-          __float2bfloat16_rn(0.0F);
+      work.put_activated(entry.pair(i / 16), static_cast<int>(blockIdx.x) * 16 + i % 16, 0.0F);
     return;
   }
   const auto warp = static_cast<int>(threadIdx.x / 32);
@@ -84,11 +83,11 @@ __global__ void __launch_bounds__(32 * kMostGateWarps, NT > 1 ? 1 : 3) gate_up(F
     if constexpr (kIsStaged) {
       const int count = min(work.staged_rows, entry.count - base);
       stage_columns(
-          staged, count, first * kChunk, each * kChunk,
+          staged, count, work.parts, first * kChunk, each * kChunk,
           [&](int index) { return static_cast<const float*>(work.x.row(token_of(index))); },
           [&](const float* row, int column) { return four_of(row, column, tiles.in, is_aligned); },
-          [](int, const float4& read) { return packed(read); });
-      stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < count, first, each * kChunk));
+          [](int, const float4& read) { return read; });
+      stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < work.parts * count, first, each * kChunk));
     } else {
       stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
         const int index = 8 * n + lane / 4;
@@ -103,23 +102,26 @@ __global__ void __launch_bounds__(32 * kMostGateWarps, NT > 1 ? 1 : 3) gate_up(F
       if (index >= entry.count) continue;
       float gate = 0.0F;
       float up = 0.0F;
-      for (int from = 0; from < half; ++from) {
-        gate += blocks[from * 128 * NT + row * (8 * NT) + i / 16];
-        up += blocks[(half + from) * 128 * NT + row * (8 * NT) + i / 16];
-      }
+      for (int from = 0; from < half; ++from)
+        for (int part = 0; part < (kIsStaged ? work.parts : 1); ++part) {
+          const int at = row * (8 * NT) + i / 16 + part * entry.count;
+          gate += blocks[from * 128 * NT + at];
+          up += blocks[(half + from) * 128 * NT + at];
+        }
       gate *= row_scale<type>(work.gate.data + entry.slot_offset + blockIdx.x * work.gate.tile_bytes, work.gate, row);
       up *= row_scale<type>(work.up.data + entry.slot_offset + blockIdx.x * work.up.tile_bytes, work.up, row);
       // Rows beyond inner are zeros in the tile, so the padding of activated becomes zero.
-      work.activated[entry.pair(index) * work.activated_stride + blockIdx.x * 16 + row] =
-          __float2bfloat16_rn(gate / (1.0F + __expf(-gate)) * up);
+      work.put_activated(entry.pair(index), static_cast<int>(blockIdx.x) * 16 + row, gate / (1.0F + __expf(-gate)) * up);
     }
     __syncthreads();
   }
 }
 
-// Four elements of a padded row; zeros where a warp's last chunk would be beyond its end.
-__device__ __forceinline__ uint2 four_of_padded(const __nv_bfloat16* row, int column, int width) {
-  return column < width ? *reinterpret_cast<const uint2*>(row + column) : uint2{0, 0};
+// Four activated elements of a pair; zeros where a warp's last chunk would be beyond the row's end.
+__device__ __forceinline__ float4 four_activated(const FfnWork& work, const unsigned char* row, int column) {
+  if (column >= work.activated_stride) return {0.0F, 0.0F, 0.0F, 0.0F};
+  if (work.is_activated_f32) return reinterpret_cast<const float4*>(row)[column / 4];
+  return unpacked(reinterpret_cast<const uint2*>(row)[column / 4]);
 }
 
 struct ResultRows {
@@ -156,22 +158,19 @@ __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
       if (entry.count == 0) return;
     }
     constexpr int kChunk = Format<type>::kChunk;
-    const auto row_of = [&](int index) { return work.activated + entry.pair(base + index) * work.activated_stride; };
+    const auto row_of = [&](int index) { return work.activated_row(entry.pair(base + index)); };
     float sums[NT][4] = {};
     if constexpr (kIsStaged) {
       const int count = min(work.staged_rows, entry.count - base);
       stage_columns(
-          staged, count, first * kChunk, each * kChunk,
-          [&](int index) { return static_cast<const __nv_bfloat16*>(row_of(index)); },
-          [&](const __nv_bfloat16* row, int column) {
-            return four_of_padded(row, column, static_cast<int>(work.activated_stride));
-          },
-          [](int, const uint2& read) { return read; });
-      stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < count, first, each * kChunk));
+          staged, count, work.parts, first * kChunk, each * kChunk, row_of,
+          [&](const unsigned char* row, int column) { return four_activated(work, row, column); },
+          [](int, const float4& read) { return read; });
+      stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < work.parts * count, first, each * kChunk));
     } else {
       stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
         const int index = 8 * n + lane / 4;
-        return base + index < entry.count ? row_of(index) : nullptr;
+        return base + index < entry.count ? reinterpret_cast<const __nv_bfloat16*>(row_of(index)) : nullptr;
       }));
     }
     store_sums(blocks + warp * 128 * NT, sums);
@@ -181,7 +180,9 @@ __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
       const int index = base + i / 16;
       if (index >= entry.count || row >= tiles.out) continue;
       float sum = 0.0F;
-      for (int from = 0; from < warps; ++from) sum += blocks[from * 128 * NT + i % 16 * (8 * NT) + i / 16];
+      for (int from = 0; from < warps; ++from)
+        for (int part = 0; part < (kIsStaged ? work.parts : 1); ++part)
+          sum += blocks[from * 128 * NT + i % 16 * (8 * NT) + i / 16 + part * entry.count];
       const int pair = entry.pair(index);
       rows.data[pair / work.entries.k * rows.token_stride + pair % work.entries.k * rows.choice_stride + row] =
           sum * row_scale<type>(tile, tiles, i % 16);
@@ -216,22 +217,18 @@ __global__ void __launch_bounds__(32 * kJoinedWarps) down_joined(FfnWork work, i
   wait_for_previous();
   const int column_count = entry.count;
   constexpr int kChunk = Format<type>::kChunk;
-  const bool has_column = lane / 4 < column_count;
-  const auto row_of = [&](int index) { return work.activated + entry.pair(index) * work.activated_stride; };
+  const auto row_of = [&](int index) { return work.activated_row(entry.pair(index)); };
   float sums[1][4] = {};
   if constexpr (kIsStaged) {
     auto* staged = reinterpret_cast<unsigned char*>(blocks + warps * 128) + warp * work.staged_bytes;
     stage_columns(
-        staged, column_count, first * kChunk, each * kChunk,
-        [&](int index) { return static_cast<const __nv_bfloat16*>(row_of(index)); },
-        [&](const __nv_bfloat16* row, int column) {
-          return four_of_padded(row, column, static_cast<int>(work.activated_stride));
-        },
-        [](int, const uint2& read) { return read; });
-    stream.finish(sums, StagedColumns<type>(staged, lane / 4, has_column, first, each * kChunk));
+        staged, column_count, work.parts, first * kChunk, each * kChunk, row_of,
+        [&](const unsigned char* row, int column) { return four_activated(work, row, column); },
+        [](int, const float4& read) { return read; });
+    stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < work.parts * column_count, first, each * kChunk));
   } else {
     stream.finish(sums, GlobalColumns<type, 1>([&](int) -> const __nv_bfloat16* {
-      return has_column ? row_of(lane / 4) : nullptr;
+      return lane / 4 < column_count ? reinterpret_cast<const __nv_bfloat16*>(row_of(lane / 4)) : nullptr;
     }));
   }
   float scale[2] = {1.0F, 1.0F};
@@ -246,7 +243,9 @@ __global__ void __launch_bounds__(32 * kJoinedWarps) down_joined(FfnWork work, i
     const int row = static_cast<int>(blockIdx.x) * 16 + i % 16;
     if (row >= tiles.out) continue;
     float sum = 0.0F;
-    for (int from = 0; from < warps; ++from) sum += blocks[from * 128 + i % 16 * 8 + i / 16];
+    for (int from = 0; from < warps; ++from)
+      for (int part = 0; part < (kIsStaged ? work.parts : 1); ++part)
+        sum += blocks[from * 128 + i % 16 * 8 + i / 16 + part * work.entries.tokens];
     y.row(i / 16)[row] += sum;
   }
 }
@@ -272,7 +271,8 @@ void with_shape(NumberType type, FfnWork& work, int chunks, int sharing, int war
     work.staged_bytes = 0;
     if (column_groups(work) > 1) return body(constant, std::integral_constant<int, 4>{}, std::false_type{});
     work.staged_rows = rows_to_stage(work);
-    work.staged_bytes = staged_bytes(work.staged_rows, (chunks + sharing - 1) / sharing * Format<kType>::kChunk, warps);
+    work.parts = parts_for(work.entries.tokens);
+    work.staged_bytes = staged_bytes(work.parts * work.staged_rows, (chunks + sharing - 1) / sharing * Format<kType>::kChunk, warps);
     if (work.staged_bytes > 0) return body(constant, std::integral_constant<int, 1>{}, std::true_type{});
     body(constant, std::integral_constant<int, 1>{}, std::false_type{});
   });
@@ -336,20 +336,42 @@ void run_down(Cuda& cuda, NumberType type, FfnWork work, float* rows, std::int64
   });
 }
 
+namespace {
+
+int joined_splits(const FfnWork& work) {
+  return std::clamp(kJoinedWarps / work.entries.count, 1, std::max(1, work.down.chunks / 4));
+}
+
+// Bytes of a warp's staged part in down or down_joined; 0: it reads bf16 rows instead.
+int down_staged_bytes(NumberType type, const FfnWork& work) {
+  const bool is_joined = down_joins(work.entries);
+  if (!is_joined && column_groups(work) > 1) return 0;
+  const int sharing = is_joined ? joined_splits(work) : kDownWarps;
+  const int warps = is_joined ? work.entries.count * sharing : kDownWarps;
+  const int width = (work.down.chunks + sharing - 1) / sharing * static_cast<int>(TileLayout::of(type, 1, 1).chunk);
+  return staged_bytes(parts_for(work.entries.tokens) * rows_to_stage(work), width, warps);
+}
+
+}  // namespace
+
+bool activates_f32(NumberType type, const FfnWork& work) {
+  return parts_for(work.entries.tokens) == 2 && down_staged_bytes(type, work) > 0;
+}
+
 bool down_joins(const FfnEntries& entries) {
   if (entries.kind == FfnEntries::Kind::everyone) return entries.tokens <= 8;
   return entries.kind == FfnEntries::Kind::one_token && entries.count <= kMostJoined;
 }
 
 void run_down_joined(Cuda& cuda, NumberType type, FfnWork work, Rows weights, Rows y) {
-  const int choices = work.entries.count;
-  const int splits = std::clamp(kJoinedWarps / choices, 1, std::max(1, work.down.chunks / 4));
-  const int warps = choices * splits;
+  const int splits = joined_splits(work);
+  const int warps = work.entries.count * splits;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
     work.staged_rows = rows_to_stage(work);
+    work.parts = parts_for(work.entries.tokens);
     work.staged_bytes =
-        staged_bytes(work.staged_rows, (work.down.chunks + splits - 1) / splits * Format<kType>::kChunk, warps);
+        staged_bytes(work.parts * work.staged_rows, (work.down.chunks + splits - 1) / splits * Format<kType>::kChunk, warps);
     launch(work.staged_bytes > 0 ? down_joined<kType, true> : down_joined<kType, false>,
            {.grid = dim3(blocks_for(work.down.out, 16)),
             .threads = 32 * warps,

@@ -43,14 +43,31 @@ struct FfnWork {
   __nv_bfloat16* x16;        // room for x as bf16, whole chunks of gate a row; written only where rows are not staged
   int staged_rows;           // set by the launching functions: capacity of a warp's part of the activations,
   int staged_bytes;          // and its size; 0: not staged
-  __nv_bfloat16* activated;  // (tokens * k, activated_stride), padding written too
+  int parts;                 // and parts a row is staged in
+  unsigned char* activated;  // (tokens * k, activated_stride) bf16 or f32, padding written too
   std::int64_t activated_stride;
+  bool is_activated_f32;     // activates_f32()
 
+#ifdef __CUDACC__
+  __device__ const unsigned char* activated_row(int pair) const {
+    return activated + pair * activated_stride * (is_activated_f32 ? 4 : 2);
+  }
+  __device__ void put_activated(int pair, int column, float value) const {
+    const std::int64_t at = pair * activated_stride + column;
+    if (is_activated_f32)
+      reinterpret_cast<float*>(activated)[at] = value;
+    else
+      reinterpret_cast<__nv_bfloat16*>(activated)[at] = __float2bfloat16_rn(value);
+  }
+#endif
   __host__ __device__ int pairs() const { return entries.tokens * entries.k; }
 };
 
 // Elements of a row of what a matrix multiplies, in whole chunks: of activated rows for down, of x16 for gate.
 std::int64_t padded_width(const MatrixLayout& matrix);
+
+// Is what gate_up writes kept as f32? Where down will stage it in two parts. Known from capacities.
+bool activates_f32(NumberType type, const FfnWork& work);
 
 // Gate, up, activation.
 void run_gate_up(Cuda& cuda, NumberType type, FfnWork work);

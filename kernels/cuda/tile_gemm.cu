@@ -41,6 +41,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   stream.start(ring, tile, first, end);
   let_next_start();
   wait_for_previous();
+  const int parts = kIsStaged ? parts_for(op.tokens) : 1;
   float sums[NT][4] = {};
   if constexpr (kIsStaged) {
     unsigned char* staged = shared + warps * Stream::kRingBytes + warp * staged_bytes;
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
       float4 weight;
     };
     stage_columns(
-        staged, op.tokens, first * kChunk, part_width,
+        staged, op.tokens, parts, first * kChunk, part_width,
         [&](int token) { return static_cast<const float*>(op.x.row(token)); },
         [&](const float* row, int column) {
           return Read{four_of(row, column, op.in, is_aligned),
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
 #pragma unroll
           for (int row = 0; row < kStagedRows; ++row)  // a register each: no index but a constant one
             if (row == token) square[row] += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
-          return packed({x.x * read.weight.x, x.y * read.weight.y, x.z * read.weight.z, x.w * read.weight.w});
+          return float4{x.x * read.weight.x, x.y * read.weight.y, x.z * read.weight.z, x.w * read.weight.w};
         });
     if (op.norm != nullptr)
 #pragma unroll
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
         const float sum = warp_sum(square[token]);
         if (lane == 0) squares[warp][token] = sum;
       }
-    stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < op.tokens, first, part_width));
+    stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < parts * op.tokens, first, part_width));
   } else {
     stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
       const int token = base + 8 * n + lane / 4;
@@ -88,7 +89,9 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
     const int token = base + i / 16;
     if (row >= part.out || token >= op.tokens) continue;
     float sum = 0.0F;
-    for (int from = 0; from < warps; ++from) sum += blocks[from * 128 * NT + i % 16 * (8 * NT) + i / 16];
+    for (int from = 0; from < warps; ++from)
+      for (int column = i / 16; column < i / 16 + parts * op.tokens; column += op.tokens)
+        sum += blocks[from * 128 * NT + i % 16 * (8 * NT) + column];
     if constexpr (type == NumberType::int8)
       sum *= reinterpret_cast<const float*>(tile + std::int64_t{op.chunks} * Stream::kStageBytes)[i % 16];
     if constexpr (kIsStaged)
@@ -122,7 +125,7 @@ void launch_tiles(Cuda& cuda, const TileGemm& op, int warps, const __nv_bfloat16
 
 template <NumberType type>
 int staged_bytes_of(const TileGemm& op, int warps) {
-  return staged_bytes(op.tokens, (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
+  return staged_bytes(parts_for(op.tokens) * op.tokens, (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
 }
 
 template <NumberType type>

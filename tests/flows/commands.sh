@@ -39,7 +39,7 @@ for what in models spaces workloads profiles knobs metrics searchers; do
   python3 -c 'import json; json.load(open("out.txt"))' || fail "list $what --json is not one document"
 done
 expect_exit 0 "$MOETUNE" list models
-expect_in out.txt '^tiny-moe +DeepseekV3ForCausalLM'
+expect_in out.txt '^tiny-moe +5 +32 +8 +bf16'
 
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --feed prefill --out prefill.npy --json
