@@ -1,12 +1,14 @@
 // Start at attend(): grouped heads (gqa) or a compressed cache (mla).
 #include "engine/attention_layer.h"
 
+#include <array>
+
 #include "engine/tensor_names.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/mla_attention.h"
-#include "kernels/rms_norm.h"
-#include "kernels/rope.h"
+#include "kernels/norm_gemm.h"
+#include "kernels/place_heads.h"
 #include "kernels/run.h"
 
 namespace moetune {
@@ -22,49 +24,47 @@ Step step_of(const Rank& rank, std::int64_t tokens) {
   return {tokens, first_rows(rank.scratch.sequences, {tokens}), first_rows(rank.scratch.positions, {tokens})};
 }
 
-void rotate(Rank& rank, const Step& step, const Tensor& heads) {
-  run(rank.device, Rope{.x = heads,
-                        .positions = step.positions,
-                        .frequencies = rank.weights.rope_frequencies,
-                        .scale = rank.weights.rope_scale,
-                        .interleaved = rank.spec->rope.interleaved});
+// The norm in front of attention and the projections that read it.
+void project(Rank& rank, const LayerWeights& weights, const Step& step, const std::array<NormGemm::Part, 3>& parts) {
+  const std::int64_t hidden = rank.spec->hidden;
+  run(rank.device, NormGemm{.x = first_rows(rank.scratch.residual, {step.tokens, hidden}),
+                            .norm = weights.input_norm,
+                            .normed = first_rows(rank.scratch.normed, {step.tokens, hidden}),
+                            .eps = static_cast<float>(rank.spec->rms_eps),
+                            .parts = parts});
 }
 
-void project(Rank& rank, const Tensor& x, const WeightMatrix& w, const Tensor& bias, const Tensor& y) {
-  run(rank.device, Gemm{.x = x, .w = w, .y = y, .bias = bias});
-}
-
-// y = norm of each head of x, in place.
-void norm_heads(Rank& rank, const Tensor& weight, const Tensor& heads) {
-  if (weight.empty()) return;
-  const Tensor rows = heads.reshaped({heads.dim(0) * heads.dim(1), heads.dim(2)});
-  run(rank.device,
-      RmsNorm{.x = rows, .weight = weight, .y = rows, .eps = static_cast<float>(rank.spec->rms_eps)});
+void place(Rank& rank, const Step& step, const std::array<PlaceHeads::Rows, 3>& rows, double eps) {
+  run(rank.device, PlaceHeads{.rows = rows,
+                              .sequences = step.sequences,
+                              .positions = step.positions,
+                              .frequencies = rank.weights.rope_frequencies,
+                              .scale = rank.weights.rope_scale,
+                              .interleaved = rank.spec->rope.interleaved,
+                              .eps = static_cast<float>(eps)});
 }
 
 Tensor flat(const Tensor& heads) { return heads.reshaped({heads.dim(0), heads.dim(1) * heads.dim(2)}); }
 
-void attend_grouped(Rank& rank, const AttentionWeights& weights, int layer, const Step& step) {
+void attend_grouped(Rank& rank, const LayerWeights& layer_weights, int layer, const Step& step) {
+  const AttentionWeights& weights = layer_weights.attention;
   const ModelSpec& spec = *rank.spec;
   const std::int64_t heads = rank.shard.heads(spec).count;
   const std::int64_t kv_heads = rank.shard.kv_heads(spec).count;
-  const Tensor x = first_rows(rank.scratch.normed, {step.tokens, spec.hidden});
   const Tensor q = first_rows(rank.scratch.q, {step.tokens, heads, spec.head_dim});
   const Tensor k = first_rows(rank.scratch.k, {step.tokens, kv_heads, spec.head_dim});
   const Tensor v = first_rows(rank.scratch.v, {step.tokens, kv_heads, spec.head_dim});
-  project(rank, x, weights.q, weights.q_bias, flat(q));
-  project(rank, x, weights.k, weights.k_bias, flat(k));
-  project(rank, x, weights.v, weights.v_bias, flat(v));
-  norm_heads(rank, weights.q_norm, q);
-  norm_heads(rank, weights.k_norm, k);
-  rotate(rank, step, q);
-  rotate(rank, step, k);
   const Tensor keys = rank.kv.keys(layer);
   const Tensor values = rank.kv.values(layer);
-  run(rank.device,
-      StoreKv{.rows = flat(k), .sequences = step.sequences, .positions = step.positions, .cache = keys});
-  run(rank.device,
-      StoreKv{.rows = flat(v), .sequences = step.sequences, .positions = step.positions, .cache = values});
+  project(rank, layer_weights, step,
+          {{{.w = weights.q, .bias = weights.q_bias, .y = flat(q)},
+            {.w = weights.k, .bias = weights.k_bias, .y = flat(k)},
+            {.w = weights.v, .bias = weights.v_bias, .y = flat(v)}}});
+  place(rank, step,
+        {{{.x = q, .norm = weights.q_norm, .rotated = 0},
+          {.x = k, .norm = weights.k_norm, .rotated = 0, .cache = keys},
+          {.x = v, .cache = values}}},
+        spec.rms_eps);
   run(rank.device, Attention{.q = q,
                              .k_cache = keys,
                              .v_cache = values,
@@ -76,40 +76,34 @@ void attend_grouped(Rank& rank, const AttentionWeights& weights, int layer, cons
                              .window = spec.sliding_window});
 }
 
-void project_mla_query(Rank& rank, const AttentionWeights& weights, const Tensor& x, const Tensor& q) {
-  if (weights.q_a.empty()) return project(rank, x, weights.q, {}, flat(q));
-  const Tensor compressed = first_rows(rank.scratch.q_compressed, {x.dim(0), rank.spec->q_lora_rank});
-  project(rank, x, weights.q_a, weights.q_a_bias, compressed);
-  run(rank.device, RmsNorm{.x = compressed,
-                           .weight = weights.q_a_norm,
-                           .y = compressed,
-                           .eps = static_cast<float>(kLatentNormEps)});
-  project(rank, compressed, weights.q_b, {}, flat(q));
-}
-
 // The key up-projection is moved to the query and the value up-projection behind the attention, so that the
 // cache stays compressed: one row per token serves all heads.
-void attend_latent(Rank& rank, const AttentionWeights& weights, int layer, const Step& step) {
+void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, const Step& step) {
+  const AttentionWeights& weights = layer_weights.attention;
   const ModelSpec& spec = *rank.spec;
   const std::int64_t heads = rank.shard.heads(spec).count;
   const std::int64_t width = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
-  const Tensor x = first_rows(rank.scratch.normed, {step.tokens, spec.hidden});
   const Tensor q = first_rows(rank.scratch.q, {step.tokens, heads, q_head_width(spec)});
   const Tensor q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim);
-  project_mla_query(rank, weights, x, q);
-  rotate(rank, step, q_rope);
-
-  const Tensor row = first_rows(rank.scratch.k, {step.tokens, width});
-  const Tensor latent = row.columns(0, spec.kv_lora_rank);
-  project(rank, x, weights.kv_a, weights.kv_a_bias, row);
-  run(rank.device,
-      RmsNorm{
-          .x = latent, .weight = weights.kv_a_norm, .y = latent, .eps = static_cast<float>(kLatentNormEps)});
-  rotate(rank, step,
-         first_rows(rank.scratch.k, {step.tokens, 1, width}).columns(spec.kv_lora_rank, spec.qk_rope_dim));
+  const Tensor row = first_rows(rank.scratch.k, {step.tokens, 1, width});
   const Tensor cache = rank.kv.keys(layer);
-  run(rank.device,
-      StoreKv{.rows = row, .sequences = step.sequences, .positions = step.positions, .cache = cache});
+  const NormGemm::Part latent{.w = weights.kv_a, .bias = weights.kv_a_bias, .y = flat(row)};
+  if (weights.q_a.empty()) {
+    project(rank, layer_weights, step, {{{.w = weights.q, .y = flat(q)}, latent, {}}});
+  } else {
+    const Tensor compressed = first_rows(rank.scratch.q_compressed, {step.tokens, spec.q_lora_rank});
+    project(rank, layer_weights, step, {{{.w = weights.q_a, .bias = weights.q_a_bias, .y = compressed}, latent, {}}});
+    run(rank.device, NormGemm{.x = compressed,
+                              .norm = weights.q_a_norm,
+                              .normed = compressed,
+                              .eps = static_cast<float>(kLatentNormEps),
+                              .parts = {{{.w = weights.q_b, .y = flat(q)}, {}, {}}}});
+  }
+  place(rank, step,
+        {{{.x = q, .rotated = spec.qk_nope_dim},
+          {.x = row, .norm = weights.kv_a_norm, .rotated = spec.kv_lora_rank, .cache = cache},
+          {}}},
+        kLatentNormEps);
 
   const Tensor q_latent = first_rows(rank.scratch.q_latent, {step.tokens, heads, spec.kv_lora_rank});
   const Tensor attended_latent =
@@ -130,7 +124,7 @@ void attend_latent(Rank& rank, const AttentionWeights& weights, int layer, const
 
 }  // namespace
 
-void attend(Rank& rank, const AttentionWeights& weights, int layer, std::int64_t tokens) {
+void attend(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
   const ModelSpec& spec = *rank.spec;
   const Step step = step_of(rank, tokens);
   if (spec.attention == AttentionKind::mla)
@@ -138,8 +132,11 @@ void attend(Rank& rank, const AttentionWeights& weights, int layer, std::int64_t
   else
     attend_grouped(rank, weights, layer, step);
   const std::int64_t width = rank.shard.heads(spec).count * value_head_width(spec);
-  project(rank, first_rows(rank.scratch.attended, {tokens, width}), weights.o, weights.o_bias,
-          first_rows(rank.scratch.output, {tokens, spec.hidden}));
+  run(rank.device, Gemm{.x = first_rows(rank.scratch.attended, {tokens, width}),
+                        .w = weights.attention.o,
+                        .y = begin_half_layer(rank, tokens),
+                        .bias = weights.attention.o_bias,
+                        .accumulate = true});
 }
 
 }  // namespace moetune

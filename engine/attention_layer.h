@@ -1,4 +1,4 @@
-// The attention half of a layer: projections, rotary embedding, cache, attention, output projection.
+// The attention half of a layer: norm, projections, rotary embedding, cache, attention, output projection.
 #pragma once
 
 #include "engine/rank.h"
@@ -6,8 +6,8 @@
 
 namespace moetune {
 
-// Attends from rank.scratch.normed to the cache of each token's sequence, after writing the tokens' own rows
-// into it. Leaves the rank's part of the result, still to be summed over the ranks, in rank.scratch.output.
-void attend(Rank& rank, const AttentionWeights& weights, int layer, std::int64_t tokens);
+// Norms rank.scratch.residual, attends to the cache of each token's sequence after writing the tokens' own rows into it, and
+// adds this rank's part of the result to where begin_half_layer() says.
+void attend(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens);
 
 }  // namespace moetune

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 
 #include "engine/checkpoint.h"
+#include "engine/decode_loop.h"
 #include "engine/decoder.h"
 #include "engine/dense_shapes.h"
 #include "engine/facts/error.h"
@@ -15,6 +17,7 @@
 #include "engine/rank.h"
 #include "engine/rank_threads.h"
 #include "engine/step_rules.h"
+#include "kernels/sample.h"
 
 namespace moetune {
 namespace {
@@ -114,12 +117,18 @@ struct Engine::Impl {
                       KvCache::Shape::of(spec, options, rank.shard, limits.sequences, limits.context_tokens));
   }
   void make_scratch_of(Rank& rank) {
+    rank.decode_loop.reset();
     rank.scratch = {};
     rank.scratch =
         make_scratch(rank.device, scratch_items(spec, rank.shard, limits.step_tokens, limits.logit_rows));
+    if (options.tensor_parallel == 1)
+      rank.decode_loop = std::make_unique<DecodeLoop>(rank, limits.sequences, limits.context_tokens);
   }
 
   std::span<const float> forward(std::span<const StepToken> step);
+  Decoded decode(const DecodeRequest& request);
+  Decoded decode_by_steps(const DecodeRequest& request);
+  void accept_all(const DecodeRequest& request);
   bool reconfigure(const EngineOptions& chosen);
   RunStats stats() const;
 
@@ -167,6 +176,78 @@ std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
   return std::span(logits).first(count);
 }
 
+// Checks every step beforehand: on the device nobody looks.
+void Engine::Impl::accept_all(const DecodeRequest& request) {
+  if (request.steps < 1 || request.steps > limits.context_tokens)
+    throw InputError("steps", std::to_string(request.steps), "1 .. " + std::to_string(limits.context_tokens));
+  const std::size_t count = request.first.size();
+  if (!request.forced.empty() && request.forced.size() != count * static_cast<std::size_t>(request.steps))
+    throw InputError("forced tokens", std::to_string(request.forced.size()), "one per step and sequence");
+  const ContextLengths before = contexts;
+  std::vector<StepToken> step(request.first.begin(), request.first.end());
+  try {
+    for (int done = 0; done < request.steps; ++done) {
+      contexts.accept(step);
+      for (std::size_t i = 0; i < count; ++i) {
+        ++step[i].position;
+        if (!request.forced.empty()) step[i].id = request.forced[static_cast<std::size_t>(done) * count + i];
+      }
+    }
+  } catch (...) {
+    contexts = before;
+    throw;
+  }
+}
+
+Decoded Engine::Impl::decode(const DecodeRequest& request) {
+  if (!is_usable)
+    throw std::runtime_error("the engine was left without memory or files by a failed change of options");
+  Rank& rank = *ranks.front();
+  if (!rank.decode_loop) return decode_by_steps(request);
+  accept_all(request);
+  // A graph holds no question to the host.
+  const bool asks_host = !shares_host_memory(rank.device) && (rank.host_must_know() || rank.routing_source);
+  const bool uses_graph = options.cuda_graph && !asks_host;
+  try {
+    Decoded decoded = rank.decode_loop->run(request, uses_graph);
+    tokens_run += request.steps * static_cast<std::int64_t>(request.first.size());
+    return decoded;
+  } catch (...) {
+    contexts.forget();
+    throw;
+  }
+}
+
+// Where several ranks share the vocabulary, the host puts the logits together and chooses.
+Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
+  using Clock = std::chrono::steady_clock;
+  const ContextLengths before = contexts;
+  accept_all(request);
+  contexts = before;
+  std::vector<StepToken> step(request.first.begin(), request.first.end());
+  const auto rows = static_cast<std::int64_t>(step.size());
+  std::vector<std::int32_t> keys(step.size());
+  std::vector<std::int32_t> chosen(step.size());
+  Decoded decoded;
+  for (int done = 0; done < request.steps; ++done) {
+    const Clock::time_point start = Clock::now();
+    const std::span<const float> rows_of_logits = forward(step);
+    for (std::size_t i = 0; i < step.size(); ++i) keys[i] = ++step[i].position;
+    // A tensor is a view that may be written through; Sample only reads its logits.
+    run(ranks.front()->host, Sample{.logits = Tensor(const_cast<float*>(rows_of_logits.data()), NumberType::f32,
+                                                     {rows, spec.vocabulary}),
+                                    .keys = Tensor(keys.data(), NumberType::i32, {rows}),
+                                    .ids = Tensor(chosen.data(), NumberType::i32, {rows}),
+                                    .temperature = request.sampling.temperature,
+                                    .seed = request.sampling.seed});
+    decoded.ids.insert(decoded.ids.end(), chosen.begin(), chosen.end());
+    for (std::size_t i = 0; i < step.size(); ++i)
+      step[i].id = request.forced.empty() ? chosen[i] : request.forced[static_cast<std::size_t>(done) * step.size() + i];
+    decoded.step_seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return decoded;
+}
+
 bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
   require_acceptable(spec, chosen, asked_limits);
   if (needs_reload(spec, options, chosen)) return false;
@@ -188,6 +269,7 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
       rank.device = rank.host;
     }
     if (new_scratch) make_scratch_of(rank);
+    if (rank.decode_loop) rank.decode_loop->forget_graphs();  // top_k, cache tables or threads may differ
     if (new_kv) make_kv(rank);
     if (new_cache) make_cache(rank);
   });
@@ -210,6 +292,7 @@ RunStats Engine::Impl::stats() const {
   }
   for (const auto& rank : ranks) {
     stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes();
+    if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();
     if (!rank->cache) continue;
     stats.device_bytes += rank->cache->device_bytes();
     stats.expert_bytes_read += rank->cache->counters().bytes_read;
@@ -249,6 +332,8 @@ std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_
   }
   return logits;
 }
+
+Decoded Engine::decode(const DecodeRequest& request) { return impl_->decode(request); }
 
 bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options); }
 

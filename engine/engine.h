@@ -31,6 +31,24 @@ struct StepToken {
   bool wants_logits = true;
 };
 
+struct Sampling {
+  float temperature = 0.0F;  // 0: greedy
+  std::uint64_t seed = 0;    // equal seeds and equal contexts give equal tokens, alone or beside other sequences
+  bool operator==(const Sampling&) const = default;
+};
+
+// Decoding without the host in between, several sequences in step.
+struct DecodeRequest {
+  std::span<const StepToken> first;      // one token per sequence: what the first step is fed
+  int steps = 1;                         // 1 .. the room left in the contexts
+  std::span<const std::int32_t> forced;  // (steps, sequences): fed after each step in place of the choice; empty: the choice
+  Sampling sampling{};
+};
+struct Decoded {
+  std::vector<std::int32_t> ids;      // (steps, sequences): what the model chose after each step
+  std::vector<double> step_seconds;   // per step, by the device's clock where the engine decodes on its own
+};
+
 // A checkpoint opened once, kept while engines come and go over it (the worker changes options, not files).
 class Checkpoint;  // engine/checkpoint.h
 std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& directory);  // throws InputError
@@ -58,6 +76,9 @@ class Engine {
 
   // Feeds a prompt into a slot from position 0 on, in chunks; returns the logits of its last token.
   std::span<const float> prefill(int sequence, std::span<const std::int32_t> ids);
+
+  // Steps that feed themselves. Every step is checked before the first runs. Throws as forward() does.
+  Decoded decode(const DecodeRequest& request);
 
   // Changes options that need no reload of weights (knob switch cost none or cache) and forgets all contexts; false, with
   // nothing changed: make a new Engine. Throws InputError as the constructor does; std::bad_alloc or std::runtime_error

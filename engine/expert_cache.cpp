@@ -47,7 +47,7 @@ void ExpertCache::fill_all() {
     for (std::int64_t i = begin; i < end; ++i) {
       const int layer = static_cast<int>(i / shape.experts);
       const int expert = static_cast<int>(i % shape.experts);
-      store_->load(layer, expert, slot_data(directory_.table(layer)[static_cast<std::size_t>(expert)]));
+      load_into(directory_.table(layer)[static_cast<std::size_t>(expert)], layer, expert);
     }
   });
   for (int layer = 0; layer < shape.layers; ++layer) upload_table(layer);
@@ -113,7 +113,7 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
         static_cast<std::int64_t>(experts.size()), 1, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int32_t expert = experts[static_cast<std::size_t>(i)];
-            store_->load(moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)]));
+            load_into(table[static_cast<std::size_t>(expert)], moe_layer_, expert);
           }
         });
   } catch (...) {  // what was not brought in must not be taken for resident later
@@ -124,6 +124,15 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
   counters_.bytes_read += static_cast<std::int64_t>(experts.size()) * layout().bytes;
   counters_.load_seconds += seconds_since(start);
+}
+
+// Into the slot itself where the host can write there, else through memory of the loading thread.
+void ExpertCache::load_into(int slot, int layer, int expert) {
+  if (shares_host_memory(*device_)) return store_->load(layer, expert, slot_data(slot));
+  thread_local std::vector<std::byte> staging;
+  staging.resize(static_cast<std::size_t>(layout().bytes));
+  store_->load(layer, expert, staging.data());
+  copy_to_device(*device_, staging.data(), slot_data(slot), layout().bytes);
 }
 
 void ExpertCache::upload_table(int moe_layer) {
@@ -139,6 +148,13 @@ void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {
     masked_table_[static_cast<std::size_t>(expert)] = table[static_cast<std::size_t>(expert)];
   copy_to_device(*device_, masked_table_.data(), wave_table_.view().data(),
                  static_cast<std::int64_t>(masked_table_.size() * sizeof(std::int32_t)));
+}
+
+void ExpertCache::begin_resident_layer(int moe_layer) {
+  assert(is_resident());
+  moe_layer_ = moe_layer;
+  uses_wave_table_ = false;
+  pending_.clear();
 }
 
 Tensor ExpertCache::wave_table() const {

@@ -9,11 +9,10 @@
 #include "engine/facts/error.h"
 #include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
-#include "kernels/fill.h"
-#include "kernels/gemm.h"
-#include "kernels/route.h"
+#include "kernels/feed_forward.h"
+#include "kernels/rms_norm.h"
+#include "kernels/router.h"
 #include "kernels/run.h"
-#include "kernels/swiglu.h"
 
 namespace moetune {
 namespace {
@@ -27,40 +26,45 @@ struct Chosen {
   Tensor weights;  // (tokens, k)
 };
 
-// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read beyond the scores.
+// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read
+// beyond the scores.
 void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
-  const int k = rank.top_k;
+  const auto k = static_cast<std::size_t>(rank.top_k);
   std::vector<std::int32_t>& given = rank.chosen_ids;
   given.assign(static_cast<std::size_t>(ids.elements()), -1);
-  rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), k);
+  rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), rank.top_k);
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
+    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / k); };
     if (given[i] < 0 || given[i] >= rank.spec->experts)
       throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("0 .. {}", rank.spec->experts - 1));
-    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
-      if (given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
+    for (std::size_t before = i / k * k; before < i; ++before)
+      if (given[before] == given[i])
+        throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
   }
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
 
-Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& x, int layer) {
+Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int layer) {
   const ModelSpec& spec = *rank.spec;
-  const std::int64_t tokens = x.dim(0);
-  const Tensor logits = first_rows(rank.scratch.router_logits, {tokens, spec.experts});
+  const std::int64_t tokens = normed.dim(0);
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})};
   if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
-  run(rank.device, Gemm{.x = x, .w = weights.router, .y = logits, .bias = {}});
-  run(rank.device, Route{.logits = logits,
-                         .bias = weights.router_bias,
-                         .ids = chosen.ids,
-                         .weights = chosen.weights,
-                         .rule = rule_of(spec.routing),
-                         .normalize = spec.normalize_top_k,
-                         .scale = static_cast<float>(spec.routed_scaling_factor),
-                         .groups = spec.expert_groups,
-                         .kept_groups = spec.kept_groups,
-                         .ids_are_given = static_cast<bool>(rank.routing_source)});
+  run(rank.device, Router{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
+                          .norm = weights.post_attention_norm,
+                          .normed = normed,
+                          .eps = static_cast<float>(spec.rms_eps),
+                          .w = weights.router,
+                          .route = {.logits = first_rows(rank.scratch.router_logits, {tokens, spec.experts}),
+                                    .bias = weights.router_bias,
+                                    .ids = chosen.ids,
+                                    .weights = chosen.weights,
+                                    .rule = rule_of(spec.routing),
+                                    .normalize = spec.normalize_top_k,
+                                    .scale = static_cast<float>(spec.routed_scaling_factor),
+                                    .groups = spec.expert_groups,
+                                    .kept_groups = spec.kept_groups,
+                                    .ids_are_given = static_cast<bool>(rank.routing_source)}});
   return chosen;
 }
 
@@ -76,64 +80,58 @@ void show_to_observer(Rank& rank, const Chosen& chosen, int layer) {
   rank.observer(layer, rank.chosen_ids, rank.chosen_weights, static_cast<int>(chosen.ids.dim(0)), rank.top_k);
 }
 
-// The cache decides on the host. Where nothing is to be decided or shown, the choice stays on the device: waiting for it
-// would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
-bool host_must_know(const Rank& rank) {
-  return shares_host_memory(rank.device) || !rank.cache->is_resident() || rank.observer;
+ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
+  return {.x = x,
+          .ids = chosen.ids,
+          .slot_of_expert = rank.cache->wave_table(),
+          .slots = rank.cache->slots(),
+          .layout = rank.cache->layout(),
+          .rows = first_rows(rank.scratch.expert_rows, {x.dim(0), rank.top_k, x.dim(1)})};
 }
 
-void run_wave(Rank& rank, const Tensor& x, const Tensor& ids, const Tensor& rows) {
-  const ExpertCache& cache = *rank.cache;
-  run(rank.device, ExpertFfn{.x = x,
-                             .ids = ids,
-                             .slot_of_expert = cache.wave_table(),
-                             .slots = cache.slots(),
-                             .layout = cache.layout(),
-                             .rows = rows});
-}
-
-void run_experts(Rank& rank, const Tensor& x, const Tensor& ids, const Tensor& rows, int moe_layer) {
+void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, const Tensor& y) {
   ExpertCache& cache = *rank.cache;
-  if (!host_must_know(rank)) {
+  if (!rank.host_must_know()) {
     cache.begin_resident_layer(moe_layer);
-    return run_wave(rank, x, ids, rows);
+    return run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
   }
   cache.begin_layer(moe_layer, rank.chosen_ids);
-  while (cache.next_wave()) run_wave(rank, x, ids, rows);
+  while (cache.next_wave()) run(rank.device, ffn_of(rank, x, chosen));
+  run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+}
+
+void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
+  const std::int64_t inner = weights.gate.layout.out;
+  run(rank.device, FeedForward{.x = x,
+                               .gate = weights.gate,
+                               .up = weights.up,
+                               .down = weights.down,
+                               .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
+                               .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+                               .y = y});
 }
 
 }  // namespace
 
-void feed_forward(Rank& rank, const FeedForwardWeights& weights, std::int64_t tokens) {
-  const std::int64_t inner = weights.gate.layout.out;
-  const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
-  const Tensor gate = first_rows(rank.scratch.gate, {tokens, inner});
-  const Tensor up = first_rows(rank.scratch.up, {tokens, inner});
-  run(rank.device, Gemm{.x = x, .w = weights.gate, .y = gate, .bias = {}});
-  run(rank.device, Gemm{.x = x, .w = weights.up, .y = up, .bias = {}});
-  run(rank.device, SwiGlu{.gate = gate, .up = up, .y = gate});
-  run(rank.device, Gemm{.x = gate,
-                        .w = weights.down,
-                        .y = first_rows(rank.scratch.output, {tokens, rank.spec->hidden}),
-                        .bias = {}});
+void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) {
+  const std::int64_t hidden = rank.spec->hidden;
+  const Tensor normed = first_rows(rank.scratch.normed, {tokens, hidden});
+  run(rank.device, RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
+                           .weight = weights.post_attention_norm,
+                           .y = normed,
+                           .eps = static_cast<float>(rank.spec->rms_eps)});
+  run_dense(rank, weights.dense, normed, begin_half_layer(rank, tokens));
 }
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
-  const std::int64_t hidden = rank.spec->hidden;
-  const Tensor x = first_rows(rank.scratch.normed, {tokens, hidden});
-  const Tensor output = first_rows(rank.scratch.output, {tokens, hidden});
-  const Tensor rows = first_rows(rank.scratch.expert_rows, {tokens, rank.top_k, hidden});
+  const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
   const Chosen chosen = route(rank, weights, x, layer);
-  if (host_must_know(rank)) read_back(rank, chosen.ids, rank.chosen_ids);
+  if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
   show_to_observer(rank, chosen, layer);
-
-  if (weights.shared.gate.empty())
-    run(rank.device, Fill{.x = output, .value = 0.0F});
-  else
-    feed_forward(rank, weights.shared, tokens);
-  run_experts(rank, x, chosen.ids, rows, moe_layer);
-  run(rank.device, Combine{.rows = rows, .weights = chosen.weights, .y = output});
+  const Tensor output = begin_half_layer(rank, tokens);
+  run_experts(rank, x, chosen, moe_layer, output);
+  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, x, output);
 }
 
 }  // namespace moetune

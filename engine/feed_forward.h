@@ -6,9 +6,8 @@
 
 namespace moetune {
 
-// Both read rank.scratch.normed and leave the rank's part of the result, still to be summed over the ranks,
-// in rank.scratch.output.
-void feed_forward(Rank& rank, const FeedForwardWeights& weights, std::int64_t tokens);
+// Both norm rank.scratch.residual and add the rank's part of the result to where begin_half_layer() says.
+void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens);
 // layer: of the model; moe_layer: counts only the layers that route.
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens);

@@ -73,19 +73,10 @@ Generated generate(Engine& engine, std::span<const std::vector<std::int32_t>> pr
     generated.ids[i].push_back(ids[0]);
     step.push_back({.id = ids[0], .sequence = static_cast<std::int32_t>(i), .position = positions[0]});
   }
-  positions.resize(prompts.size());
-  for (int count = 1; count < new_tokens; ++count) {
-    const auto start = Clock::now();
-    const std::span<const float> logits = engine.forward(step);
-    for (std::size_t i = 0; i < step.size(); ++i) positions[i] = step[i].position + 1;
-    sampler.pick(logits, positions, ids);
-    for (std::size_t i = 0; i < step.size(); ++i) {
-      step[i].id = ids[i];
-      step[i].position = positions[i];
-    }
-    generated.step_seconds.push_back(seconds_since(start));
-    for (std::size_t i = 0; i < step.size(); ++i) generated.ids[i].push_back(ids[i]);
-  }
+  if (new_tokens == 1) return generated;
+  const Decoded decoded = engine.decode({.first = step, .steps = new_tokens - 1, .forced = {}, .sampling = sampling});
+  generated.step_seconds = decoded.step_seconds;
+  for (std::size_t i = 0; i < decoded.ids.size(); ++i) generated.ids[i % step.size()].push_back(decoded.ids[i]);
   return generated;
 }
 

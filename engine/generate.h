@@ -9,12 +9,6 @@
 
 namespace moetune {
 
-struct Sampling {
-  float temperature = 0.0F;  // 0: greedy
-  std::uint64_t seed =
-      0;  // equal seeds and equal contexts give equal tokens, alone or beside other sequences
-};
-
 struct Generated {
   std::vector<std::vector<std::int32_t>> ids;  // per prompt: the new tokens
   std::vector<double> prefill_seconds;  // per prompt: from its first token in to its first new token out

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/decode_loop.h"
 #include "engine/dense_shapes.h"
 #include "engine/expert_cache.h"
 #include "engine/kv_cache.h"
@@ -37,6 +38,8 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
         KvCache::Shape::of(spec, options, shard, limits.sequences, limits.context_tokens).bytes();
     for (const ScratchItem& item : scratch_items(spec, shard, limits.step_tokens, limits.logit_rows))
       plan.scratch_bytes += item.bytes();
+    if (options.tensor_parallel == 1)
+      plan.scratch_bytes += DecodeLoop::bytes_of(limits.sequences, limits.context_tokens);
     if (cache.layers == 0) continue;
     plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert);
     if (!is_resident) plan.host_bytes += std::int64_t{cache.layers} * cache.experts * expert.bytes;

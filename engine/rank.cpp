@@ -1,10 +1,19 @@
 #include "engine/rank.h"
 
 #include <chrono>
+#include <utility>
 
+#include "engine/decode_loop.h"
+#include "kernels/elementwise.h"
+#include "kernels/fill.h"
 #include "kernels/run.h"
 
 namespace moetune {
+
+Rank::Rank(const Cpu& cpu, Device on) : host(cpu), device(std::move(on)) {}
+Rank::~Rank() = default;
+
+bool Rank::host_must_know() const { return shares_host_memory(device) || (cache && !cache->is_resident()) || observer; }
 
 void all_reduce(Rank& rank, const Tensor& x) {
   if (rank.group == nullptr) return;
@@ -12,6 +21,20 @@ void all_reduce(Rank& rank, const Tensor& x) {
   run(rank.device, AllReduce{.x = x, .group = rank.group, .rank = rank.shard.rank});
   rank.communication_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Tensor begin_half_layer(Rank& rank, std::int64_t tokens) {
+  if (rank.group == nullptr) return first_rows(rank.scratch.residual, {tokens, rank.spec->hidden});
+  const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
+  run(rank.device, Fill{.x = output, .value = 0.0F});
+  return output;
+}
+
+void end_half_layer(Rank& rank, std::int64_t tokens) {
+  if (rank.group == nullptr) return;
+  const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
+  all_reduce(rank, output);
+  run(rank.device, Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
 }
 
 }  // namespace moetune

@@ -19,6 +19,8 @@
 
 namespace moetune {
 
+class DecodeLoop;  // engine/decode_loop.h
+
 struct Rank {
   const ModelSpec* spec = nullptr;
   Shard shard;
@@ -36,11 +38,22 @@ struct Rank {
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
   std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;
+  std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
 
-  Rank(const Cpu& cpu, Device on) : host(cpu), device(std::move(on)) {}
+  Rank(const Cpu& cpu, Device on);
+  ~Rank();
+
+  // The cache decides on the host. Where nothing is to be decided or shown, the router's choice stays on the device: waiting
+  // for it would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
+  bool host_must_know() const;
 };
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.
 void all_reduce(Rank& rank, const Tensor& x);
+
+// Where half a layer adds its result, (tokens, hidden): with one rank the residual stream itself, else zeros that
+// end_half_layer() sums over the ranks and adds to it.
+Tensor begin_half_layer(Rank& rank, std::int64_t tokens);
+void end_half_layer(Rank& rank, std::int64_t tokens);
 
 }  // namespace moetune

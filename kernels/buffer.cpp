@@ -58,7 +58,11 @@ void copy_out(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes)
   cuda_copy_to_host(cuda, on_device, host, bytes);
 }
 std::shared_ptr<std::byte> allocate(Cuda& cuda, std::int64_t bytes) { return cuda_allocate(cuda, bytes); }
+std::shared_ptr<std::byte> allocate_shared(Cuda& cuda, std::int64_t bytes) { return cuda_allocate_shared(cuda, bytes); }
+void wait(Cuda& cuda) { cuda.synchronize(); }
 #endif
+std::shared_ptr<std::byte> allocate_shared(Cpu& cpu, std::int64_t bytes) { return allocate(cpu, bytes); }
+void wait(Cpu&) {}
 }  // namespace
 
 // A size of 0 still gives an address, so that an empty tensor is not taken for an absent one.
@@ -69,6 +73,15 @@ Buffer::Buffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
 
 OwnedTensor::OwnedTensor(Device& device, NumberType type, std::initializer_list<std::int64_t> shape)
     : buffer_(device, bytes_of(type, shape)), view_(buffer_.data(), type, shape) {}
+
+SharedBuffer::SharedBuffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
+  std::visit([&](auto& on) { data_ = allocate_shared(on, bytes); }, device);
+  std::memset(data_.get(), 0, static_cast<std::size_t>(bytes));
+}
+
+void wait_for(Device& device) {
+  std::visit([](auto& on) { wait(on); }, device);
+}
 
 bool shares_host_memory(const Device& device) { return std::holds_alternative<Cpu>(device); }
 

@@ -39,6 +39,23 @@ class OwnedTensor {
   Tensor view_;
 };
 
+// Memory that ops write and the host reads at the same address, without a copy: small logs. Zeroed. The host sees what an op
+// wrote once the device has been waited for.
+class SharedBuffer {
+ public:
+  SharedBuffer() = default;
+  SharedBuffer(Device& device, std::int64_t bytes);
+  std::byte* data() const { return data_.get(); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<std::byte> data_;
+  std::int64_t bytes_ = 0;
+};
+
+// Until everything enqueued on the device is done.
+void wait_for(Device& device);
+
 // Does the host read the device's memory as it is? Then looking at a result costs no wait.
 bool shares_host_memory(const Device& device);
 

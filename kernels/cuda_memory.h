@@ -12,6 +12,9 @@ namespace moetune {
 // Throws std::bad_alloc when the card has no room. Freed when the last owner lets go.
 std::shared_ptr<std::byte> cuda_allocate(Cuda& cuda, std::int64_t bytes);
 
+// Pinned host memory that kernels write directly.
+std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes);
+
 void cuda_copy_to_device(Cuda& cuda, const void* host, void* on_device, std::int64_t bytes);
 void cuda_copy_to_host(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes);  // waits
 

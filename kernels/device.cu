@@ -21,10 +21,14 @@ Cuda::State::State(int device) : ordinal(device) {
     throw std::runtime_error("GPU " + std::to_string(ordinal) + " is older than compute capability 8.0");
   CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, ordinal));
   CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CUDA_TRY(cudaMalloc(&counters_, kCounters * sizeof(int)));
+  CUDA_TRY(cudaMemset(counters_, 0, kCounters * sizeof(int)));
+  CUDA_TRY(cudaDeviceSynchronize());  // our stream does not wait for the default one
 }
 
 Cuda::State::~State() {
   if (scratch_ != nullptr) cudaFree(scratch_);
+  if (counters_ != nullptr) cudaFree(counters_);
   if (stream != nullptr) cudaStreamDestroy(stream);
 }
 
@@ -36,7 +40,13 @@ void* Cuda::State::scratch(std::size_t bytes) {
   scratch_bytes_ = 0;
   CUDA_TRY(cudaMalloc(&scratch_, bytes));
   scratch_bytes_ = bytes;
+  ++scratch_generation;
   return scratch_;
+}
+
+int* Cuda::State::counters(int count) {
+  if (count > kCounters) throw std::logic_error(std::to_string(count) + " counters asked for, there are " + std::to_string(kCounters));
+  return counters_;
 }
 
 Cuda::Cuda(int ordinal) : state_(std::make_shared<State>(ordinal)) {}
@@ -53,6 +63,13 @@ std::shared_ptr<std::byte> cuda_allocate(Cuda& cuda, std::int64_t bytes) {
   CUDA_TRY(cudaSetDevice(cuda.state().ordinal));
   CUDA_TRY(cudaMalloc(&data, static_cast<std::size_t>(bytes > 0 ? bytes : 1)));
   return {static_cast<std::byte*>(data), [](std::byte* block) { cudaFree(block); }};
+}
+
+std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes) {
+  void* data = nullptr;
+  CUDA_TRY(cudaSetDevice(cuda.state().ordinal));
+  CUDA_TRY(cudaHostAlloc(&data, static_cast<std::size_t>(bytes > 0 ? bytes : 1), cudaHostAllocMapped));
+  return {static_cast<std::byte*>(data), [](std::byte* block) { cudaFreeHost(block); }};
 }
 
 // A pageable source is staged before cudaMemcpyAsync returns, so the host may reuse its memory at once.

@@ -161,4 +161,9 @@ void run(Cpu& cpu, const Combine& op) {
   });
 }
 
+void run(Cpu& cpu, const RoutedFfn& op) {
+  run(cpu, op.ffn);
+  run(cpu, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
+}
+
 }  // namespace moetune

@@ -24,6 +24,15 @@ struct ExpertFfn {
 void run(Cpu& cpu, const ExpertFfn& op);
 void run(Cuda& cuda, const ExpertFfn& op);
 
+// y += sum over choices of weight * FFN, with every expert in its slot: ExpertFfn and Combine in one where a step is small.
+struct RoutedFfn {
+  ExpertFfn ffn;   // rows: scratch, contents undefined afterwards
+  Tensor weights;  // (tokens, k) f32
+  Tensor y;        // (tokens, hidden) f32, added to
+};
+void run(Cpu& cpu, const RoutedFfn& op);
+void run(Cuda& cuda, const RoutedFfn& op);
+
 struct Combine {
   Tensor rows;     // (tokens, k, hidden) f32
   Tensor weights;  // (tokens, k) f32

@@ -29,9 +29,13 @@ __device__ __forceinline__ void load_eight(float (&to)[8], const Number* from, i
   for (int i = 0; i < 8; ++i) to[i] = i < left ? widen(from[i]) : 0.0F;
 }
 
+// No piece is shorter than this, so that short contexts are joined from few: how many there are now, a block finds out.
+constexpr int kLeastPositions = 32;
+
 struct Pieces {
-  int count;
+  int count;       // capacity
   float* partial;  // (tokens, heads, count, value_width + 2): largest score, sum of weights, weighted values
+  int* arrived;    // (tokens, head blocks), zeros before and after
 };
 
 // Softmax state of one head.
@@ -64,6 +68,18 @@ __global__ void __launch_bounds__(32 * kWarps)
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int group = static_cast<int>(threadIdx.x) / lanes;
 
+  const int last = in.positions[token];
+  const int begin = shape.window > 0 ? max(0, last - shape.window + 1) : 0;
+  const int each = max(kLeastPositions, (last + 1 - begin + pieces.count - 1) / pieces.count);
+  const int active = (last + 1 - begin + each - 1) / each;
+  if (static_cast<int>(blockIdx.x) >= active) return;
+  const int first = begin + static_cast<int>(blockIdx.x) * each;
+  const int end = min(last + 1, first + each);
+  const std::int64_t base = in.sequences[token] * in.slot_stride + kv_head * in.head_stride;
+  const Number* keys = static_cast<const Number*>(in.keys) + base;
+  const Number* values = static_cast<const Number*>(in.values) + base;
+  const bool is_one_row = in.keys == in.values;
+
   float q[HB][chunks][8];
 #pragma unroll
   for (int h = 0; h < HB; ++h)
@@ -81,37 +97,27 @@ __global__ void __launch_bounds__(32 * kWarps)
         q[h][c][i] = value * shape.scale;
       }
 
-  const int last = in.positions[token];
-  const int begin = shape.window > 0 ? max(0, last - shape.window + 1) : 0;
-  const int each = (last + 1 - begin + pieces.count - 1) / pieces.count;
-  const int first = begin + static_cast<int>(blockIdx.x) * each;
-  const int end = min(last + 1, first + each);
-  const std::int64_t base = in.sequences[token] * in.slot_stride + kv_head * in.head_stride;
-  const Number* keys = static_cast<const Number*>(in.keys) + base;
-  const Number* values = static_cast<const Number*>(in.values) + base;
-  const bool is_one_row = in.keys == in.values;
-
   State state[HB];
   float sums[HB][chunks][8] = {};
 #pragma unroll
   for (int h = 0; h < HB; ++h) state[h] = {kNothing, 0.0F};
-  for (int start = first; start < end; start += kGroups) {  // all lanes stay together: the shuffles need them
-    const int position = start + group;
-    const bool is_seen = position < end;
-    const std::int64_t row = std::int64_t{is_seen ? position : first} * in.row_stride;
-    float key[chunks][8];
+  float key[chunks][8];
+  float value[chunks][8];
+  const auto load = [&](int position, float(&k)[chunks][8], float(&v)[chunks][8]) {
+    const std::int64_t row = std::int64_t{position < end ? position : first} * in.row_stride;
 #pragma unroll
     for (int c = 0; c < chunks; ++c) {
       const int column = (c * lanes + lane) * 8;
-      load_eight(key[c], keys + row + column, shape.key_width - column, is_aligned);
+      load_eight(k[c], keys + row + column, shape.key_width - column, is_aligned);
+      if (!is_one_row) load_eight(v[c], values + row + column, shape.value_width - column, is_aligned);
     }
-    float value[chunks][8];
-    if (!is_one_row)
-#pragma unroll
-      for (int c = 0; c < chunks; ++c) {
-        const int column = (c * lanes + lane) * 8;
-        load_eight(value[c], values + row + column, shape.value_width - column, is_aligned);
-      }
+  };
+  load(first + group, key, value);
+  for (int start = first; start < end; start += kGroups) {  // all lanes stay together: the shuffles need them
+    const bool is_seen = start + group < end;
+    float next_key[chunks][8];  // under way while this turn computes
+    float next_value[chunks][8];
+    load(start + kGroups + group, next_key, next_value);
 #pragma unroll
     for (int h = 0; h < HB; ++h) {
       float score = 0.0F;
@@ -132,6 +138,13 @@ __global__ void __launch_bounds__(32 * kWarps)
         for (int i = 0; i < 8; ++i)
           sums[h][c][i] = sums[h][c][i] * factor + weight * (is_one_row ? key[c][i] : value[c][i]);
     }
+#pragma unroll
+    for (int c = 0; c < chunks; ++c)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        key[c][i] = next_key[c][i];
+        if (!is_one_row) value[c][i] = next_value[c][i];
+      }
   }
 
   const int stride = shape.value_width + 2;
@@ -162,7 +175,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       weighted += factor * from[2 + column];
     }
     const int head = first_head + h;
-    if (pieces.count == 1) {
+    if (active == 1) {
       in.y[token * in.y_strides.token + head * in.y_strides.head + column] = weighted / sum;
       continue;
     }
@@ -171,27 +184,35 @@ __global__ void __launch_bounds__(32 * kWarps)
     to[2 + column] = weighted;
     if (column == 0) to[0] = most, to[1] = sum;
   }
-}
+  if (active == 1) return;
 
-// Grid: (heads, tokens).
-__global__ void join_pieces(AttendShape shape, AttendInputs in, Pieces pieces) {
-  let_next_start();
-  wait_for_previous();
-  const int stride = shape.value_width + 2;
-  const float* from =
-      pieces.partial + (std::int64_t{blockIdx.y} * shape.heads + blockIdx.x) * pieces.count * stride;
-  float most = kNothing;
-  for (int piece = 0; piece < pieces.count; ++piece) most = fmaxf(most, from[piece * stride]);
-  for (int column = static_cast<int>(threadIdx.x); column < shape.value_width;
-       column += static_cast<int>(blockDim.x)) {
+  // The block that finishes last joins the pieces of its heads.
+  __shared__ bool is_last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int* arrived = pieces.arrived + token * gridDim.y + blockIdx.y;
+    is_last = atomicAdd(arrived, 1) == active - 1;
+    if (is_last) *arrived = 0;
+  }
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  for (int item = static_cast<int>(threadIdx.x); item < head_count * shape.value_width; item += 32 * kWarps) {
+    const int head = first_head + item / shape.value_width;
+    const int column = item % shape.value_width;
+    const float* from = pieces.partial + (std::int64_t{token} * shape.heads + head) * pieces.count * stride;
+    float most = kNothing;
+    for (int piece = 0; piece < active; ++piece) most = fmaxf(most, __ldcg(from + piece * stride));
     float sum = 0.0F;
     float weighted = 0.0F;
-    for (int piece = 0; piece < pieces.count; ++piece) {
-      const float factor = __expf(from[piece * stride] - most);
-      sum += factor * from[piece * stride + 1];
-      weighted += factor * from[piece * stride + 2 + column];
+#pragma unroll 4
+    for (int piece = 0; piece < active; ++piece) {
+      const float factor = __expf(__ldcg(from + piece * stride) - most);
+      sum += factor * __ldcg(from + piece * stride + 1);
+      weighted += factor * __ldcg(from + piece * stride + 2 + column);
     }
-    in.y[blockIdx.y * in.y_strides.token + blockIdx.x * in.y_strides.head + column] = weighted / sum;
+    in.y[token * in.y_strides.token + head * in.y_strides.head + column] = weighted / sum;
   }
 }
 
@@ -199,15 +220,17 @@ template <class Number, int lanes, int chunks, int HB>
 void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   constexpr int kGroups = kWarps * 32 / lanes;
   const int head_blocks = (shape.heads / shape.kv_heads + HB - 1) / HB * shape.kv_heads;
-  // Two blocks a multiprocessor, but no piece shorter than two turns of a block.
+  // Two blocks a multiprocessor.
   const int wanted = 2 * cuda.state().multiprocessors / std::max(1, head_blocks * shape.tokens);
-  const int most = std::max(1, shape.capacity / (2 * kGroups));
-  Pieces pieces{std::clamp(wanted, 1, std::min(most, 64)), nullptr};
+  const int most = std::max(1, shape.capacity / kLeastPositions);
+  Pieces pieces{std::clamp(wanted, 1, std::min(most, 64)), nullptr, nullptr};
   const int stride = shape.value_width + 2;
-  if (pieces.count > 1)
+  if (pieces.count > 1) {
+    pieces.arrived = cuda.state().counters(head_blocks * shape.tokens);
     pieces.partial = static_cast<float*>(cuda.state().scratch(
         static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
         static_cast<std::size_t>(pieces.count) * static_cast<std::size_t>(stride) * sizeof(float)));
+  }
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
   const bool is_aligned = in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 &&
                           aligned(in.keys) && aligned(in.values);
@@ -217,11 +240,6 @@ void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
           .threads = 32 * kWarps,
           .shared_bytes = kGroups * HB * stride * static_cast<int>(sizeof(float))},
          cuda.state().stream, true, shape, in, pieces, is_aligned);
-  if (pieces.count > 1)
-    launch(join_pieces,
-           {.grid = dim3(static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.tokens)),
-            .threads = 128},
-           cuda.state().stream, true, shape, in, pieces);
 }
 
 }  // namespace

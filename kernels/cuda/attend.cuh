@@ -1,7 +1,7 @@
 // Attention of the heads that share a cache row, for decode and prefill alike: what Attention and
 // MlaAttention have in common on a GPU. Start at attend(). The cache is cut into pieces that different blocks
-// take (split over the KV length); a second kernel joins their softmaxes. The cut depends on capacities only,
-// never on how long a context is now.
+// take (split over the KV length); the one that finishes last joins their softmaxes. The grid depends on capacities only,
+// never on how long a context is now: blocks without work leave at once.
 #pragma once
 
 #include "kernels/cuda/view.cuh"

@@ -1,0 +1,44 @@
+// Decoding token after token without the host in between: each step's choice becomes the next step's input on the device, a
+// step is one graph, and the host looks at a log when all are done. Start at DecodeLoop::run().
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "engine/engine.h"
+#include "engine/rank.h"
+#include "kernels/buffer.h"
+#include "kernels/graph.h"
+
+namespace moetune {
+
+class DecodeLoop {
+ public:
+  // steps: most of one run.
+  DecodeLoop(Rank& rank, int sequences, int steps);
+
+  // The tokens must have been accepted. uses_graph: a step is recorded once and launched as one.
+  Decoded run(const DecodeRequest& request, bool uses_graph);
+
+  void forget_graphs() { graphs_.clear(); }
+
+  std::int64_t bytes() const;
+  static std::int64_t bytes_of(int sequences, int steps);
+
+ private:
+  void step(std::int64_t rows);
+
+  Rank* rank_;
+  int steps_;
+  Sampling sampling_;
+  OwnedTensor state_;
+  OwnedTensor sampled_;
+  OwnedTensor keys_;
+  OwnedTensor forced_;
+  SharedBuffer log_ids_;
+  SharedBuffer log_ns_;
+  std::map<std::int64_t, Graph> graphs_;  // by rows; of the sampling in graph_sampling_
+  Sampling graph_sampling_;
+};
+
+}  // namespace moetune

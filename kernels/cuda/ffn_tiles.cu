@@ -1,0 +1,294 @@
+#include "kernels/cuda/ffn_tiles.cuh"
+
+#include <algorithm>
+
+#include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/tile_stream.cuh"
+
+namespace moetune::cuda {
+namespace {
+
+constexpr int kStages = 6;
+constexpr int kGateWarps = 8;
+constexpr int kDownWarps = 4;
+constexpr int kJoinedWarps = 16;   // wanted
+constexpr int kMostJoined = 32;    // choices a block can take
+
+// The expert a block works for and its pairs (token * k + choice).
+struct Entry {
+  std::int64_t slot_offset;
+  const std::int32_t* pairs;  // null: first, first + 1, ...
+  int first;
+  int count;
+
+  __device__ __forceinline__ int pair(int index) const { return pairs != nullptr ? pairs[index] : first + index; }
+};
+
+__device__ __forceinline__ Entry entry_of(const FfnWork& work, int index) {
+  const FfnEntries& entries = work.entries;
+  if (entries.kind == FfnEntries::Kind::everyone) return {0, nullptr, 0, entries.tokens};
+  if (entries.kind == FfnEntries::Kind::one_token) {
+    const int slot = entries.slot_of_expert[entries.ids[index]];
+    return {slot * work.slot_bytes, nullptr, index, slot >= 0 ? 1 : 0};
+  }
+  if (index >= *entries.sorted.count) return {0, nullptr, 0, 0};
+  const int first = entries.sorted.first[index];
+  return {entries.sorted.slots[index] * work.slot_bytes, entries.sorted.pairs + first, 0,
+          entries.sorted.first[index + 1] - first};
+}
+
+// The int8 scale of a row follows the tile's chunks; other types have applied theirs.
+template <NumberType type>
+__device__ __forceinline__ float row_scale(const unsigned char* tile, const FfnTiles& tiles, int row) {
+  if constexpr (type == NumberType::int8)
+    return reinterpret_cast<const float*>(tile + std::int64_t{tiles.chunks} *
+                                                     TileStream<type, 1, kStages>::kStageBytes)[row];
+  return 1.0F;
+}
+
+// Warps [0, half) take gate, the others up.
+template <NumberType type, int NT>
+__global__ void __launch_bounds__(256) gate_up(FfnWork work) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  using Stream = TileStream<type, NT, kStages>;
+  wait_for_previous();
+  let_next_start();
+  const Entry entry = entry_of(work, static_cast<int>(blockIdx.y));
+  if (entry.count == 0) return;
+  if (blockIdx.x * 16 >=
+      static_cast<unsigned>(work.gate.out)) {  // only the padding of a chunk that down will read
+    for (int i = static_cast<int>(threadIdx.x); i < entry.count * 16; i += static_cast<int>(blockDim.x))
+      work.activated[entry.pair(i / 16) * work.activated_stride + blockIdx.x * 16 + i % 16] =
+          __float2bfloat16_rn(0.0F);
+    return;
+  }
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const auto half = static_cast<int>(blockDim.x / 64);
+  const bool is_gate = warp < half;
+  const FfnTiles& tiles = is_gate ? work.gate : work.up;
+  const int each = (tiles.chunks + half - 1) / half;
+  const int first = warp % half * each;
+  const auto ring = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) +
+                    static_cast<std::uint32_t>(warp * Stream::kRingBytes);
+  auto* blocks = reinterpret_cast<float*>(shared + blockDim.x / 32 * Stream::kRingBytes);
+  const unsigned char* tile = tiles.data + entry.slot_offset + blockIdx.x * tiles.tile_bytes;
+  for (int base = 0; base < entry.count; base += 8 * NT) {
+    Stream stream;
+    stream.start(ring, tile, first, min(tiles.chunks, first + each));
+    const float* columns[NT];
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {
+      const int index = base + 8 * n + lane / 4;
+      columns[n] = index < entry.count ? work.x.row(entry.pair(index) / work.entries.k) : nullptr;
+    }
+    float sums[NT][4] = {};
+    stream.finish(sums, [&](int n, int chunk, int i) {
+      return eight_columns(
+          columns[n], chunk * Format<type>::kChunk + x_offset<type>(lane % 4, i), tiles.in);
+    });
+    store_sums(blocks + warp * 128 * NT, sums);
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
+      const int row = i % 16;
+      const int index = base + i / 16;
+      if (index >= entry.count) continue;
+      float gate = 0.0F;
+      float up = 0.0F;
+      for (int from = 0; from < half; ++from) {
+        gate += blocks[from * 128 * NT + row * (8 * NT) + i / 16];
+        up += blocks[(half + from) * 128 * NT + row * (8 * NT) + i / 16];
+      }
+      gate *= row_scale<type>(work.gate.data + entry.slot_offset + blockIdx.x * work.gate.tile_bytes, work.gate, row);
+      up *= row_scale<type>(work.up.data + entry.slot_offset + blockIdx.x * work.up.tile_bytes, work.up, row);
+      // Rows beyond inner are zeros in the tile, so the padding of activated becomes zero.
+      work.activated[entry.pair(index) * work.activated_stride + blockIdx.x * 16 + row] =
+          __float2bfloat16_rn(gate / (1.0F + __expf(-gate)) * up);
+    }
+    __syncthreads();
+  }
+}
+
+struct ResultRows {
+  float* data;
+  std::int64_t token_stride;
+  std::int64_t choice_stride;
+};
+
+template <NumberType type, int NT>
+__global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  using Stream = TileStream<type, NT, kStages>;
+  const FfnTiles& tiles = work.down;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const auto warps = static_cast<int>(blockDim.x / 32);
+  const int each = (tiles.chunks + warps - 1) / warps;
+  const int first = warp * each;
+  const int end = min(tiles.chunks, first + each);
+  const auto ring = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) +
+                    static_cast<std::uint32_t>(warp * Stream::kRingBytes);
+  auto* blocks = reinterpret_cast<float*>(shared + warps * Stream::kRingBytes);
+  // Who goes where was settled before gate_up began (it let us start only after its own wait), so the weights
+  // are fetched while it still runs; only the activations must be waited for.
+  const Entry entry = entry_of(work, static_cast<int>(blockIdx.y));
+  const unsigned char* tile = tiles.data + entry.slot_offset + blockIdx.x * tiles.tile_bytes;
+  for (int base = 0; base < max(entry.count, 1); base += 8 * NT) {
+    Stream stream;
+    stream.start(ring, tile, entry.count > 0 ? first : 0, entry.count > 0 ? end : 0);
+    if (base == 0) {
+      let_next_start();
+      wait_for_previous();
+      if (entry.count == 0) return;
+    }
+    const __nv_bfloat16* columns[NT];
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {
+      const int index = base + 8 * n + lane / 4;
+      columns[n] = index < entry.count ? work.activated + entry.pair(index) * work.activated_stride : nullptr;
+    }
+    float sums[NT][4] = {};
+    stream.finish(sums, [&](int n, int chunk, int i) {
+      return eight_columns(
+          columns[n], chunk * Format<type>::kChunk + x_offset<type>(lane % 4, i), tiles.in);
+    });
+    store_sums(blocks + warp * 128 * NT, sums);
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
+      const int row = static_cast<int>(blockIdx.x) * 16 + i % 16;
+      const int index = base + i / 16;
+      if (index >= entry.count || row >= tiles.out) continue;
+      float sum = 0.0F;
+      for (int from = 0; from < warps; ++from) sum += blocks[from * 128 * NT + i % 16 * (8 * NT) + i / 16];
+      const int pair = entry.pair(index);
+      rows.data[pair / work.entries.k * rows.token_stride + pair % work.entries.k * rows.choice_stride + row] =
+          sum * row_scale<type>(tile, tiles, i % 16);
+    }
+    __syncthreads();
+  }
+}
+
+// A block takes 16 rows of the result and all choices: warp (choice, split) streams its part of that expert's tile. Up to
+// eight tokens are columns; with experts there is one token.
+template <NumberType type>
+__global__ void __launch_bounds__(1024) down_joined(FfnWork work, int splits, Rows weights, Rows y) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  using Stream = TileStream<type, 1, kStages>;
+  const FfnTiles& tiles = work.down;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const auto warps = static_cast<int>(blockDim.x / 32);
+  const int choice = warp / splits;
+  const int each = (tiles.chunks + splits - 1) / splits;
+  const int first = warp % splits * each;
+  const int end = min(tiles.chunks, first + each);
+  const auto ring = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) +
+                    static_cast<std::uint32_t>(warp * Stream::kRingBytes);
+  auto* blocks = reinterpret_cast<float*>(shared + warps * Stream::kRingBytes);
+  // As in down: the choice was settled before gate_up began, the weights are on their way while it runs.
+  const Entry entry = entry_of(work, choice);
+  const unsigned char* tile = tiles.data + entry.slot_offset + blockIdx.x * tiles.tile_bytes;
+  Stream stream;
+  stream.start(ring, tile, entry.count > 0 ? first : 0, entry.count > 0 ? end : 0);
+  let_next_start();
+  wait_for_previous();
+  const int column_count = entry.count;
+  const __nv_bfloat16* column =
+      lane / 4 < column_count ? work.activated + entry.pair(lane / 4) * work.activated_stride : nullptr;
+  float sums[1][4] = {};
+  stream.finish(sums, [&](int, int chunk, int i) {
+    return eight_columns(column, chunk * Format<type>::kChunk + x_offset<type>(lane % 4, i), tiles.in);
+  });
+  float scale[2] = {1.0F, 1.0F};
+  if constexpr (type == NumberType::int8)
+    for (int half = 0; half < 2; ++half) scale[half] = entry.count > 0 ? row_scale<type>(tile, tiles, lane / 4 + 8 * half) : 0.0F;
+  const float weight = weights.data != nullptr ? weights.row(0)[choice] : 1.0F;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[0][i] *= weight * scale[i / 2];
+  store_sums(blocks + warp * 128, sums);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 16 * work.entries.tokens; i += static_cast<int>(blockDim.x)) {
+    const int row = static_cast<int>(blockIdx.x) * 16 + i % 16;
+    if (row >= tiles.out) continue;
+    float sum = 0.0F;
+    for (int from = 0; from < warps; ++from) sum += blocks[from * 128 + i % 16 * 8 + i / 16];
+    y.row(i / 16)[row] += sum;
+  }
+}
+
+template <NumberType type, int NT>
+constexpr int bytes_per_warp() {
+  return TileStream<type, NT, kStages>::kRingBytes + NT * 512;
+}
+
+// Tokens an expert can expect decide how many columns a block takes at once: known from the sizes alone.
+int column_groups(const FfnWork& work) { return work.pairs() / work.entries.count <= 8 ? 1 : 4; }
+
+// Calls body(type, NT) as constants.
+template <class Body>
+void with_shape(NumberType type, const FfnWork& work, const Body& body) {
+  with_tile_type(type, [&](auto constant) {
+    if (column_groups(work) == 1)
+      body(constant, std::integral_constant<int, 1>{});
+    else
+      body(constant, std::integral_constant<int, 4>{});
+  });
+}
+
+}  // namespace
+
+FfnTiles FfnTiles::of(const MatrixLayout& matrix, const void* data) {
+  const TileLayout layout = TileLayout::of(matrix.type, matrix.out, matrix.in);
+  return {static_cast<const unsigned char*>(data), layout.tile_bytes, static_cast<int>(layout.chunks),
+          static_cast<int>(matrix.out), static_cast<int>(matrix.in)};
+}
+
+std::int64_t activated_width(const MatrixLayout& down) {
+  const TileLayout layout = TileLayout::of(down.type, down.out, down.in);
+  return layout.chunks * layout.chunk;
+}
+
+void run_gate_up(Cuda& cuda, NumberType type, const FfnWork& work) {
+  with_shape(type, work, [&](auto constant, auto groups) {
+    constexpr NumberType kType = decltype(constant)::value;
+    constexpr int kGroups = decltype(groups)::value;
+    launch(gate_up<kType, kGroups>,
+           {.grid = dim3(static_cast<unsigned>(work.activated_stride / 16), static_cast<unsigned>(work.entries.count)),
+            .threads = 32 * kGateWarps,
+            .shared_bytes = kGateWarps * bytes_per_warp<kType, kGroups>()},
+           cuda.state().stream, true, work);
+  });
+}
+
+void run_down(Cuda& cuda, NumberType type, const FfnWork& work, float* rows, std::int64_t token_stride,
+              std::int64_t choice_stride) {
+  with_shape(type, work, [&](auto constant, auto groups) {
+    constexpr NumberType kType = decltype(constant)::value;
+    constexpr int kGroups = decltype(groups)::value;
+    launch(down<kType, kGroups>,
+           {.grid = dim3(blocks_for(work.down.out, 16), static_cast<unsigned>(work.entries.count)),
+            .threads = 32 * kDownWarps,
+            .shared_bytes = kDownWarps * bytes_per_warp<kType, kGroups>()},
+           cuda.state().stream, true, work, ResultRows{rows, token_stride, choice_stride});
+  });
+}
+
+bool down_joins(const FfnEntries& entries) {
+  if (entries.kind == FfnEntries::Kind::everyone) return entries.tokens <= 8;
+  return entries.kind == FfnEntries::Kind::one_token && entries.count <= kMostJoined;
+}
+
+void run_down_joined(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights, Rows y) {
+  const int choices = work.entries.count;
+  const int splits = std::clamp(kJoinedWarps / choices, 1, std::max(1, work.down.chunks / 2));
+  with_tile_type(type, [&](auto constant) {
+    constexpr NumberType kType = decltype(constant)::value;
+    launch(down_joined<kType>,
+           {.grid = dim3(blocks_for(work.down.out, 16)),
+            .threads = 32 * choices * splits,
+            .shared_bytes = choices * splits * bytes_per_warp<kType, 1>()},
+           cuda.state().stream, true, work, splits, weights, y);
+  });
+}
+
+}  // namespace moetune::cuda

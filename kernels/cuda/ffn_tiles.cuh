@@ -1,0 +1,61 @@
+// The kernels behind ExpertFfn, RoutedFfn and FeedForward: gate, up and activation; then down, with or without the weighted
+// sum. A block takes 16 rows of one expert and runs over the tokens that chose it, 8 NT at a time; which expert that is, it
+// finds on the device. Start at FfnWork.
+#pragma once
+
+#include "kernels/cuda/assignments.cuh"
+#include "kernels/tile_layout.h"
+#include "kernels/weight_matrix.h"
+
+namespace moetune::cuda {
+
+struct FfnTiles {
+  const unsigned char* data;  // of slot 0
+  std::int64_t tile_bytes;
+  int chunks;
+  int out;
+  int in;
+
+  static FfnTiles of(const MatrixLayout& matrix, const void* data);
+};
+
+// Who computes what for whom.
+struct FfnEntries {
+  // by_expert: pairs sorted on the device. one_token: entry e is choice e of the only token, no sorting needed.
+  // everyone: one matrix for all tokens.
+  enum class Kind : std::uint8_t { by_expert, one_token, everyone };
+  Kind kind;
+  int count;  // capacity: blocks in y
+  int tokens;
+  int k;
+  Assignments sorted;                  // by_expert
+  const std::int32_t* ids;             // one_token
+  const std::int32_t* slot_of_expert;  // one_token
+};
+
+struct FfnWork {
+  Rows x;
+  FfnEntries entries;
+  std::int64_t slot_bytes;
+  FfnTiles gate;
+  FfnTiles up;
+  FfnTiles down;
+  __nv_bfloat16* activated;  // (tokens * k, activated_stride), padding written too
+  std::int64_t activated_stride;
+
+  int pairs() const { return entries.tokens * entries.k; }
+};
+
+// Elements of one activated row: whole chunks of down.
+std::int64_t activated_width(const MatrixLayout& down);
+
+// Gate, up, activation.
+void run_gate_up(Cuda& cuda, NumberType type, const FfnWork& work);
+// Down, one row per pair: rows[token * token_stride + choice * choice_stride].
+void run_down(Cuda& cuda, NumberType type, const FfnWork& work, float* rows, std::int64_t token_stride,
+              std::int64_t choice_stride);
+// Down and the sum over choices into y; weights empty (null data): 1. Only where down_joins() says so.
+void run_down_joined(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights, Rows y);
+bool down_joins(const FfnEntries& entries);
+
+}  // namespace moetune::cuda

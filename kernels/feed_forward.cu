@@ -1,0 +1,43 @@
+// Small steps: the experts' kernels with one expert that everyone chose. Else products one after the other.
+#include "kernels/feed_forward.h"
+
+#include "kernels/cuda/ffn_tiles.cuh"
+#include "kernels/gemm.h"
+#include "kernels/swiglu.h"
+
+namespace moetune {
+namespace {
+
+bool is_small(const FeedForward& op) {
+  constexpr std::int64_t kMostTokens = 8;
+  const NumberType type = op.gate.layout.type;
+  return op.x.dim(0) <= kMostTokens && op.gate.layout.packing == Packing::tiles && op.up.layout.type == type &&
+         op.down.layout.packing == Packing::tiles && op.down.layout.type == type;
+}
+
+}  // namespace
+
+void run(Cuda& cuda, const FeedForward& op) {
+  const auto tokens = static_cast<int>(op.x.dim(0));
+  if (tokens == 0) return;
+  if (!is_small(op)) {
+    run(cuda, Gemm{.x = op.x, .w = op.gate, .y = op.gated});
+    run(cuda, Gemm{.x = op.x, .w = op.up, .y = op.upped});
+    run(cuda, SwiGlu{.gate = op.gated, .up = op.upped, .y = op.gated});
+    return run(cuda, Gemm{.x = op.gated, .w = op.down, .y = op.y, .accumulate = true});
+  }
+  cuda::FfnWork work{};
+  work.x = cuda::rows_of(op.x);
+  work.gate = cuda::FfnTiles::of(op.gate.layout, op.gate.data);
+  work.up = cuda::FfnTiles::of(op.up.layout, op.up.data);
+  work.down = cuda::FfnTiles::of(op.down.layout, op.down.data);
+  work.entries = {.kind = cuda::FfnEntries::Kind::everyone, .count = 1, .tokens = tokens, .k = 1, .sorted = {},
+                  .ids = nullptr, .slot_of_expert = nullptr};
+  work.activated_stride = cuda::activated_width(op.down.layout);
+  work.activated = static_cast<__nv_bfloat16*>(cuda.state().scratch(
+      static_cast<std::size_t>(tokens * work.activated_stride) * sizeof(__nv_bfloat16)));
+  cuda::run_gate_up(cuda, op.gate.layout.type, work);
+  cuda::run_down_joined(cuda, op.down.layout.type, work, {}, cuda::rows_of(op.y));
+}
+
+}  // namespace moetune

@@ -1,0 +1,49 @@
+// One kernel where the normed rows fit into shared memory and the weights lie in tiles of one type; else norm and products
+// one after the other.
+#include "kernels/norm_gemm.h"
+
+#include "kernels/cuda/tile_gemm.cuh"
+#include "kernels/gemm.h"
+#include "kernels/rms_norm.h"
+#include "kernels/tile_layout.h"
+
+namespace moetune {
+namespace {
+
+bool is_one_kernel(const NormGemm& op) {
+  const MatrixLayout& first = op.parts[0].w.layout;
+  if (!cuda::norm_fits(static_cast<int>(op.x.dim(0)), static_cast<int>(op.x.dim(1)))) return false;
+  for (const NormGemm::Part& part : op.parts)
+    if (!part.w.empty() && (part.w.layout.packing != Packing::tiles || part.w.layout.type != first.type)) return false;
+  return true;
+}
+
+}  // namespace
+
+void run(Cuda& cuda, const NormGemm& op) {
+  if (op.x.dim(0) == 0) return;
+  if (!is_one_kernel(op)) {
+    run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
+    for (const NormGemm::Part& part : op.parts)
+      if (!part.w.empty()) run(cuda, Gemm{.x = op.normed, .w = part.w, .y = part.y, .bias = part.bias});
+    return;
+  }
+  cuda::TileGemm gemm{};
+  gemm.x = cuda::rows_of(op.x);
+  gemm.tokens = static_cast<int>(op.x.dim(0));
+  gemm.in = static_cast<int>(op.x.dim(1));
+  gemm.norm = op.norm.f32();
+  gemm.eps = op.eps;
+  for (const NormGemm::Part& part : op.parts) {
+    if (part.w.empty()) continue;
+    const TileLayout layout = TileLayout::of(part.w.layout.type, part.w.layout.out, part.w.layout.in);
+    gemm.chunks = static_cast<int>(layout.chunks);
+    gemm.part[gemm.parts++] = {static_cast<const unsigned char*>(part.w.data), layout.tile_bytes,
+                               static_cast<int>(layout.out), gemm.tiles,
+                               part.bias.empty() ? nullptr : part.bias.f32(), cuda::rows_of(part.y)};
+    gemm.tiles += static_cast<int>(layout.tiles);
+  }
+  cuda::tile_gemm(cuda, op.parts[0].w.layout.type, gemm);
+}
+
+}  // namespace moetune

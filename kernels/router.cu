@@ -1,0 +1,161 @@
+// Few tokens: one kernel. A block computes the logits of a few experts for one token, its warps sharing the row; the block
+// that finishes a token's last logit picks its experts. Many tokens: norm, product and top-k one after the other.
+#include "kernels/router.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/pick.cuh"
+#include "kernels/gemm.h"
+#include "kernels/rms_norm.h"
+
+namespace moetune {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kMostTokens = 32;
+constexpr int kWantedBlocks = 128;
+
+struct Work {
+  cuda::Rows x;
+  const float* norm;
+  cuda::Rows normed;
+  float eps;
+  int hidden;
+  int experts_per_block;  // 1, 2, 4 or 8
+  std::int64_t w_stride;
+  cuda::Rows logits;
+  const float* bias;
+  std::int32_t* ids;
+  std::int64_t ids_stride;
+  cuda::Rows weights;
+  cuda::PickRule rule;
+  int* arrived;  // (tokens), zeros before and after
+};
+
+// Four neighbouring elements of a row of weights; is_aligned: all four exist and may be loaded at once.
+template <class Number>
+__device__ __forceinline__ float4 four(const Number* from, int left, bool is_aligned) {
+  if (is_aligned) {
+    if constexpr (sizeof(Number) == 4) return *reinterpret_cast<const float4*>(from);
+    const uint2 bits = *reinterpret_cast<const uint2*>(from);
+    const auto* numbers = reinterpret_cast<const Number*>(&bits);
+    return {cuda::widen(numbers[0]), cuda::widen(numbers[1]), cuda::widen(numbers[2]), cuda::widen(numbers[3])};
+  }
+  return {left > 0 ? cuda::widen(from[0]) : 0.0F, left > 1 ? cuda::widen(from[1]) : 0.0F,
+          left > 2 ? cuda::widen(from[2]) : 0.0F, left > 3 ? cuda::widen(from[3]) : 0.0F};
+}
+
+template <class Number, int slots>
+__global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w) {
+  extern __shared__ float shared[];  // logits of the token, then what picking needs
+  __shared__ float dots[kWarps];
+  __shared__ float squares[kWarps];
+  __shared__ bool is_last;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const std::int64_t token = blockIdx.y;
+  const int warps_per_expert = kWarps / work.experts_per_block;
+  const int expert = static_cast<int>(blockIdx.x) * work.experts_per_block + warp / warps_per_expert;
+  const int share = warp % warps_per_expert;
+  const bool is_expert = expert < work.rule.experts;
+  const Number* row = w + (is_expert ? expert : 0) * work.w_stride;
+  const bool is_aligned = work.hidden % 4 == 0 && work.w_stride % 4 == 0 && work.x.stride % 4 == 0;
+  // The weights are written by no kernel: on their way while the one before us ends.
+  for (int column = (share * 32 + lane) * 4; column < work.hidden; column += warps_per_expert * 128)
+    if (column % (128 / static_cast<int>(sizeof(Number))) == 0)
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(row + column));
+  cuda::let_next_start();
+  cuda::wait_for_previous();
+
+  const float* x = work.x.row(token);
+  float dot = 0.0F;
+  float square = 0.0F;
+#pragma unroll 4
+  for (int column = (share * 32 + lane) * 4; column < work.hidden; column += warps_per_expert * 128) {
+    const int left = work.hidden - column;
+    const float4 a = four(x + column, left, is_aligned);
+    const float4 b = four(work.norm + column, left, is_aligned);
+    const float4 c = four(row + column, left, is_aligned);
+    square += a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w;
+    dot += a.x * b.x * c.x + a.y * b.y * c.y + a.z * b.z * c.z + a.w * b.w * c.w;
+  }
+  dot = cuda::warp_sum(dot);
+  square = cuda::warp_sum(square);
+  if (lane == 0) dots[warp] = dot, squares[warp] = square;
+  __syncthreads();
+  float total = 0.0F;
+  for (int other = 0; other < warps_per_expert; ++other) total += squares[other];
+  const float inverse = rsqrtf(total / static_cast<float>(work.hidden) + work.eps);
+  // All blocks of a token share the writing of its normed row.
+  for (int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); column < work.hidden;
+       column += static_cast<int>(gridDim.x * blockDim.x))
+    work.normed.row(token)[column] = x[column] * inverse * work.norm[column];
+  if (share == 0 && lane == 0 && is_expert) {
+    float sum = 0.0F;
+    for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
+    work.logits.row(token)[expert] = sum * inverse;
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const int before = atomicAdd(work.arrived + token, 1);
+    is_last = before == static_cast<int>(gridDim.x) - 1;
+    if (is_last) work.arrived[token] = 0;
+  }
+  __syncthreads();
+  if (!is_last || warp != 0) return;
+  __threadfence();
+  const float* logits = work.logits.row(token);
+  for (int i = lane; i < work.rule.experts; i += 32) shared[i] = __ldcg(logits + i);
+  __syncwarp();
+  cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + work.rule.experts, work.ids + token * work.ids_stride,
+                            work.weights.row(token));
+}
+
+template <class Number>
+void launch(Cuda& cuda, const Router& op, Work work) {
+  const int blocks = (work.rule.experts + work.experts_per_block - 1) / work.experts_per_block;
+  const int shared = (work.rule.experts + cuda::pick_floats(work.rule.experts)) * static_cast<int>(sizeof(float));
+  work.w_stride = op.w.layout.row_bytes / static_cast<std::int64_t>(sizeof(Number));
+  const int experts = work.rule.experts;
+  const auto kernel = experts <= 128   ? router<Number, 4>
+                      : experts <= 256 ? router<Number, 8>
+                                       : router<Number, cuda::kMostPerLane>;
+  cuda::launch(kernel,
+               {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(op.x.dim(0))),
+                .threads = 32 * kWarps,
+                .shared_bytes = shared},
+               cuda.state().stream, true, work, static_cast<const Number*>(op.w.data));
+}
+
+}  // namespace
+
+void run(Cuda& cuda, const Router& op) {
+  const auto tokens = static_cast<int>(op.x.dim(0));
+  if (tokens == 0) return;
+  if (tokens > kMostTokens) {
+    run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
+    run(cuda, Gemm{.x = op.normed, .w = op.w, .y = op.route.logits});
+    return run(cuda, op.route);
+  }
+  const auto experts = static_cast<int>(op.w.layout.out);
+  int experts_per_block = 1;
+  while (experts_per_block < kWarps && experts / experts_per_block > kWantedBlocks) experts_per_block *= 2;
+  const Work work{.x = cuda::rows_of(op.x),
+                  .norm = op.norm.f32(),
+                  .normed = cuda::rows_of(op.normed),
+                  .eps = op.eps,
+                  .hidden = static_cast<int>(op.x.dim(1)),
+                  .experts_per_block = experts_per_block,
+                  .w_stride = 0,
+                  .logits = cuda::rows_of(op.route.logits),
+                  .bias = op.route.bias.empty() ? nullptr : op.route.bias.f32(),
+                  .ids = op.route.ids.i32(),
+                  .ids_stride = op.route.ids.stride(0),
+                  .weights = cuda::rows_of(op.route.weights),
+                  .rule = cuda::rule_of(op.route, experts),
+                  .arrived = cuda.state().counters(tokens)};
+  cuda::with_float_type(op.w.layout.type, "a router", [&](auto number) { launch<decltype(number)>(cuda, op, work); });
+}
+
+}  // namespace moetune

@@ -1,0 +1,22 @@
+// Router: the norm before the experts, the router's product, scoring and top-k in one op: what decides where a token goes.
+#pragma once
+
+#include "kernels/device.h"
+#include "kernels/route.h"
+#include "kernels/tensor.h"
+#include "kernels/weight_matrix.h"
+
+namespace moetune {
+
+struct Router {
+  Tensor x;        // (tokens, hidden) f32
+  Tensor norm;     // (hidden) f32 weight of the norm
+  Tensor normed;   // (tokens, hidden) f32, written: what the experts read
+  float eps = 1e-6F;
+  WeightMatrix w;  // (experts, hidden), in rows: scores decide, so they stay as fine as they ship
+  Route route;     // its logits are written too
+};
+void run(Cpu& cpu, const Router& op);
+void run(Cuda& cuda, const Router& op);
+
+}  // namespace moetune

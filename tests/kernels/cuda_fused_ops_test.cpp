@@ -1,0 +1,359 @@
+// Ops that are one kernel on a GPU where a step is small, against what they are composed of on the CPU: on both sides of
+// every size at which another path is taken.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernels/expert_ffn.h"
+#include "kernels/feed_forward.h"
+#include "kernels/graph.h"
+#include "kernels/next_tokens.h"
+#include "kernels/norm_gemm.h"
+#include "kernels/number_convert.h"
+#include "kernels/place_heads.h"
+#include "kernels/quantize.h"
+#include "kernels/rope.h"
+#include "kernels/router.h"
+#include "kernels/run.h"
+#include "tests/support/gpu.h"
+#include "tests/support/tensors.h"
+
+#if MOETUNE_HAS_CUDA
+
+namespace moetune {
+namespace {
+using namespace testing;
+
+constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16, NumberType::int8, NumberType::int4,
+                                     NumberType::int4_g32};
+
+class CudaFusedOps : public GpuTest {
+ protected:
+  // |on GPU - expected| / |expected| over the whole tensor.
+  void expect_near(const Tensor& on_gpu, const Tensor& expected, double tolerance, const std::string& what) {
+    const OwnedTensor result = poisoned({expected.elements()});
+    back(on_gpu, result.view());
+    const std::vector<float> theirs = values_of(expected);
+    double difference = 0.0;
+    double size = 1e-30;
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      difference += std::pow(static_cast<double>(result.view().f32()[i]) - static_cast<double>(theirs[i]), 2.0);
+      size += std::pow(static_cast<double>(theirs[i]), 2.0);
+    }
+    EXPECT_LE(std::sqrt(difference / size), tolerance) << what;
+  }
+
+  Device cpu_ = cpu();
+};
+
+TEST_F(CudaFusedOps, NormAndProducts) {
+  for (const NumberType type : kTileTypes)
+    for (const std::int64_t in : {52, 192, 2048})
+      for (const std::int64_t tokens : {1, 3, 8, 9, 33}) {
+        const OwnedMatrix a = random_weights(type, 48, in, 1);
+        const OwnedMatrix b = random_weights(type, 13, in, 2);
+        const OwnedTensor x = random_floats({tokens, in}, 3);
+        const OwnedTensor norm = random_floats({in}, 4);
+        const OwnedTensor bias = random_floats({13}, 5);
+        const OwnedTensor ya = poisoned({tokens, 48});
+        const OwnedTensor yb = poisoned({tokens, 13});
+        const OwnedTensor normed = poisoned({tokens, in});
+        const Tensor ga = there(ya.view());
+        const Tensor gb = there(yb.view());
+        run(gpu(), NormGemm{.x = there(x.view()),
+                            .norm = there(norm.view()),
+                            .normed = there(normed.view()),
+                            .eps = 1e-5F,
+                            .parts = {{{.w = there(a.w, Packing::tiles), .y = ga},
+                                       {.w = there(b.w, Packing::tiles), .bias = there(bias.view()), .y = gb},
+                                       {}}}});
+        run(cpu_, NormGemm{.x = x.view(),
+                           .norm = norm.view(),
+                           .normed = normed.view(),
+                           .eps = 1e-5F,
+                           .parts = {{{.w = a.w, .y = ya.view()}, {.w = b.w, .bias = bias.view(), .y = yb.view()}, {}}}});
+        const std::string what = std::string(name_of(type)) + " " + std::to_string(in) + ", " + std::to_string(tokens);
+        expect_near(ga, ya.view(), 6e-3, what);  // activations are rounded to bf16
+        expect_near(gb, yb.view(), 6e-3, what);
+      }
+}
+
+TEST_F(CudaFusedOps, HeadsArePlaced) {
+  for (const bool interleaved : {false, true})
+    for (const auto& [heads, kv_heads, width] : {std::tuple<int, int, std::int64_t>{3, 1, 12}, {8, 2, 64}, {32, 4, 128}}) {
+      const OwnedTensor q = random_floats({4, heads, width}, 1);
+      const OwnedTensor k = random_floats({4, kv_heads, width}, 2);
+      const OwnedTensor v = random_floats({4, kv_heads, width}, 3);
+      const OwnedTensor norm = random_floats({width}, 4);
+      const OwnedTensor keys = random_floats({2, 9, kv_heads * width}, 5);
+      const OwnedTensor values = random_floats({2, 9, kv_heads * width}, 6);
+      const OwnedTensor sequences = ids({0, 1, 1, 0});
+      const OwnedTensor positions = ids({0, 8, 3, 5});
+      const RopeFrequencies rope = rope_frequencies(10000.0, static_cast<int>(width));
+      const OwnedTensor radians =
+          filled({width / 2}, [&](std::int64_t i) { return rope.radians_per_position[static_cast<std::size_t>(i)]; });
+      const Tensor gq = there(q.view());
+      const Tensor gk = there(k.view());
+      const Tensor gkeys = there(keys.view());
+      const Tensor gvalues = there(values.view());
+      const auto op = [&](const Tensor& tq, const Tensor& tk, const Tensor& tv, const Tensor& n, const Tensor& ck,
+                          const Tensor& cv, const Tensor& s, const Tensor& p, const Tensor& f) {
+        return PlaceHeads{.rows = {{{.x = tq, .norm = n, .rotated = 0},
+                                    {.x = tk, .norm = n, .rotated = 0, .cache = ck},
+                                    {.x = tv, .cache = cv}}},
+                          .sequences = s,
+                          .positions = p,
+                          .frequencies = f,
+                          .scale = 1.25F,
+                          .interleaved = interleaved};
+      };
+      run(gpu(), op(gq, gk, there(v.view()), there(norm.view()), gkeys, gvalues, there(sequences.view()),
+                    there(positions.view()), there(radians.view())));
+      run(cpu_, op(q.view(), k.view(), v.view(), norm.view(), keys.view(), values.view(), sequences.view(),
+                   positions.view(), radians.view()));
+      expect_near(gq, q.view(), 1e-6, "q");
+      expect_near(gkeys, keys.view(), 1e-6, "keys");
+      expect_near(gvalues, values.view(), 0.0, "values");
+    }
+}
+
+TEST_F(CudaFusedOps, LatentRowsArePlaced) {
+  const OwnedTensor q = random_floats({3, 5, 30}, 1);
+  const OwnedTensor row = random_floats({3, 1, 26}, 2);
+  const OwnedTensor norm = random_floats({20}, 3);
+  const OwnedTensor cache = random_floats({2, 9, 26}, 4);
+  const OwnedTensor sequences = ids({1, 0, 1});
+  const OwnedTensor positions = ids({8, 0, 3});
+  const OwnedTensor radians = filled({3}, [](std::int64_t i) { return 1.0F / static_cast<float>(i + 1); });
+  const Tensor gq = there(q.view());
+  const Tensor gcache = there(cache.view());
+  const auto op = [&](const Tensor& tq, const Tensor& tr, const Tensor& n, const Tensor& c, const Tensor& s,
+                      const Tensor& p, const Tensor& f) {
+    return PlaceHeads{.rows = {{{.x = tq, .rotated = 24}, {.x = tr, .norm = n, .rotated = 20, .cache = c}, {}}},
+                      .sequences = s,
+                      .positions = p,
+                      .frequencies = f,
+                      .interleaved = true};
+  };
+  run(gpu(), op(gq, there(row.view()), there(norm.view()), gcache, there(sequences.view()), there(positions.view()),
+                there(radians.view())));
+  run(cpu_, op(q.view(), row.view(), norm.view(), cache.view(), sequences.view(), positions.view(), radians.view()));
+  expect_near(gq, q.view(), 1e-6, "q");
+  expect_near(gcache, cache.view(), 1e-6, "cache");
+}
+
+TEST_F(CudaFusedOps, TheRouterPicksTheSameExperts) {
+  struct Case {
+    NumberType type;
+    std::int64_t hidden;
+    std::int64_t experts;
+    std::int64_t k;
+    RouteRule rule;
+    int groups;
+    int kept;
+  };
+  for (const Case& c : {Case{NumberType::f32, 52, 5, 2, RouteRule::softmax, 1, 1},
+                        Case{NumberType::bf16, 77, 13, 3, RouteRule::softmax, 1, 1},
+                        Case{NumberType::bf16, 192, 32, 8, RouteRule::grouped_sigmoid_bias, 4, 2},
+                        Case{NumberType::bf16, 2048, 128, 8, RouteRule::softmax, 1, 1},
+                        Case{NumberType::f16, 1024, 256, 8, RouteRule::grouped_sigmoid_bias, 8, 4},
+                        Case{NumberType::bf16, 256, 512, 10, RouteRule::softmax, 1, 1}})
+    for (const std::int64_t tokens : {1, 5, 32, 33}) {
+      const OwnedMatrix w = random_weights(c.type, c.experts, c.hidden, 1);
+      const OwnedTensor x = random_floats({tokens, c.hidden}, 2);
+      const OwnedTensor norm = random_floats({c.hidden}, 3);
+      const OwnedTensor bias = random_floats({c.experts}, 4);
+      const OwnedTensor normed = poisoned({tokens, c.hidden});
+      const OwnedTensor logits = poisoned({tokens, c.experts});
+      OwnedTensor chosen(cpu_, NumberType::i32, {tokens, c.k});
+      const OwnedTensor weights = poisoned({tokens, c.k});
+      const Tensor gnormed = there(normed.view());
+      const Tensor gchosen = there(chosen.view());
+      const Tensor gweights = there(weights.view());
+      const bool has_bias = c.rule == RouteRule::grouped_sigmoid_bias;
+      const auto op = [&](const Tensor& tx, const Tensor& n, const Tensor& to, const WeightMatrix& matrix,
+                          const Tensor& l, const Tensor& b, const Tensor& i, const Tensor& iw) {
+        return Router{.x = tx,
+                      .norm = n,
+                      .normed = to,
+                      .eps = 1e-6F,
+                      .w = matrix,
+                      .route = {.logits = l,
+                                .bias = has_bias ? b : Tensor(),
+                                .ids = i,
+                                .weights = iw,
+                                .rule = c.rule,
+                                .normalize = true,
+                                .scale = 2.5F,
+                                .groups = c.groups,
+                                .kept_groups = c.kept}};
+      };
+      const Tensor glogits = there(logits.view());
+      for (int again = 0; again < 2; ++again)  // twice: what counts arrivals must be zero again
+        run(gpu(), op(there(x.view()), there(norm.view()), gnormed, there(w.w, Packing::rows), glogits,
+                      there(bias.view()), gchosen, gweights));
+      run(cpu_, op(x.view(), norm.view(), normed.view(), w.w, logits.view(), bias.view(), chosen.view(), weights.view()));
+      const std::string what = std::to_string(c.experts) + " experts, " + std::to_string(tokens) + " tokens";
+      expect_near(gnormed, normed.view(), 1e-6, what);
+      expect_near(glogits, logits.view(), 1e-5, what);
+      expect_near(gweights, weights.view(), 1e-4, what);
+      OwnedTensor result(cpu_, NumberType::i32, {tokens, c.k});
+      back(gchosen, result.view());
+      int different = 0;
+      for (std::int64_t i = 0; i < tokens * c.k; ++i)
+        different += result.view().i32()[i] != chosen.view().i32()[i] ? 1 : 0;
+      EXPECT_EQ(different, 0) << what;
+    }
+}
+
+// Experts packed twice: rows for the CPU, tiles for the GPU.
+struct Experts {
+  ExpertLayout rows;
+  ExpertLayout tiles;
+  Buffer slots;
+  std::vector<std::byte> packed;
+};
+Experts random_experts(Device& cpu, NumberType type, std::int64_t hidden, std::int64_t inner, std::int64_t count) {
+  Experts experts{ExpertLayout::of(type, hidden, inner), ExpertLayout::of(type, hidden, inner, Packing::tiles), {}, {}};
+  experts.slots = Buffer(cpu, experts.rows.bytes * count);
+  experts.packed.resize(static_cast<std::size_t>(experts.tiles.bytes * count));
+  Cpu packer(1);
+  for (std::int64_t slot = 0; slot < count; ++slot) {
+    const auto part = [&](const MatrixLayout& matrix, std::int64_t from, std::int64_t to, unsigned seed) {
+      const OwnedTensor values = random_floats({matrix.out, matrix.in}, seed + static_cast<unsigned>(slot));
+      std::byte* block = experts.slots.data() + slot * experts.rows.bytes + from;
+      run(cpu, Quantize{.x = values.view(), .y = block, .layout = matrix});
+      pack_tiles(packer, {block, matrix}, experts.packed.data() + slot * experts.tiles.bytes + to);
+    };
+    part(experts.rows.gate, 0, 0, 100);
+    part(experts.rows.up, experts.rows.up_offset, experts.tiles.up_offset, 200);
+    part(experts.rows.down, experts.rows.down_offset, experts.tiles.down_offset, 300);
+  }
+  return experts;
+}
+
+TEST_F(CudaFusedOps, RoutedFeedForward) {
+  constexpr std::int64_t kExperts = 9;
+  for (const NumberType type : kTileTypes)
+    for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}})
+      for (const std::int64_t k : {1, 2, 8})
+        for (const std::int64_t tokens : {1, 2, 9}) {
+          const Experts experts = random_experts(cpu_, type, hidden, inner, kExperts);
+          Buffer gslots(gpu(), experts.tiles.bytes * kExperts);
+          copy_to_device(gpu(), experts.packed.data(), gslots.data(), experts.tiles.bytes * kExperts);
+          std::mt19937 random(9);
+          std::vector<std::int32_t> choice;
+          for (std::int64_t token = 0; token < tokens; ++token)
+            for (std::int64_t i = 0; i < k; ++i)
+              choice.push_back(static_cast<std::int32_t>((token * 2 + i + random() % 2 * k) % kExperts));
+          std::vector<std::int32_t> table;
+          for (std::int32_t expert = 0; expert < kExperts; ++expert) table.push_back(8 - expert);
+          const OwnedTensor chosen = ids({tokens, k}, choice);
+          const OwnedTensor slot_of_expert = ids(table);
+          const OwnedTensor x = random_floats({tokens, hidden}, 11);
+          const OwnedTensor weights = random_floats({tokens, k}, 12);
+          const OwnedTensor rows = poisoned({tokens, k, hidden});
+          const OwnedTensor y = random_floats({tokens, hidden}, 13);
+          const Tensor gy = there(y.view());
+          run(gpu(), RoutedFfn{.ffn = {.x = there(x.view()),
+                                       .ids = there(chosen.view()),
+                                       .slot_of_expert = there(slot_of_expert.view()),
+                                       .slots = gslots.data(),
+                                       .layout = experts.tiles,
+                                       .rows = there(rows.view())},
+                               .weights = there(weights.view()),
+                               .y = gy});
+          run(cpu_, RoutedFfn{.ffn = {.x = x.view(),
+                                      .ids = chosen.view(),
+                                      .slot_of_expert = slot_of_expert.view(),
+                                      .slots = experts.slots.data(),
+                                      .layout = experts.rows,
+                                      .rows = rows.view()},
+                              .weights = weights.view(),
+                              .y = y.view()});
+          expect_near(gy, y.view(), 8e-3, std::string(name_of(type)) + " " + std::to_string(hidden) + "/" +
+                                              std::to_string(inner) + ", k " + std::to_string(k) + ", " +
+                                              std::to_string(tokens) + " tokens");
+        }
+}
+
+TEST_F(CudaFusedOps, DenseFeedForward) {
+  for (const NumberType type : kTileTypes)
+    for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {128, 1000}})
+      for (const std::int64_t tokens : {1, 5, 8, 9}) {
+        const OwnedMatrix gate = random_weights(type, inner, hidden, 1);
+        const OwnedMatrix up = random_weights(type, inner, hidden, 2);
+        const OwnedMatrix down = random_weights(type, hidden, inner, 3);
+        const OwnedTensor x = random_floats({tokens, hidden}, 4);
+        const OwnedTensor gated = poisoned({tokens, inner});
+        const OwnedTensor upped = poisoned({tokens, inner});
+        const OwnedTensor y = random_floats({tokens, hidden}, 5);
+        const Tensor gy = there(y.view());
+        run(gpu(), FeedForward{.x = there(x.view()),
+                               .gate = there(gate.w, Packing::tiles),
+                               .up = there(up.w, Packing::tiles),
+                               .down = there(down.w, Packing::tiles),
+                               .gated = there(gated.view()),
+                               .upped = there(upped.view()),
+                               .y = gy});
+        run(cpu_, FeedForward{.x = x.view(),
+                              .gate = gate.w,
+                              .up = up.w,
+                              .down = down.w,
+                              .gated = gated.view(),
+                              .upped = upped.view(),
+                              .y = y.view()});
+        expect_near(gy, y.view(), 8e-3, std::string(name_of(type)) + " " + std::to_string(hidden) + "/" +
+                                            std::to_string(inner) + ", " + std::to_string(tokens) + " tokens");
+      }
+}
+
+TEST_F(CudaFusedOps, AGraphFeedsItself) {
+  const std::int64_t steps = 3;
+  OwnedTensor state(gpu(), NumberType::i32, {2});
+  OwnedTensor at(gpu(), NumberType::i32, {2});
+  OwnedTensor keys(gpu(), NumberType::i32, {2});
+  OwnedTensor inputs(gpu(), NumberType::i32, {2});
+  const OwnedTensor sampled = ids({7, 9});
+  const OwnedTensor forced = ids({steps, 2}, {1, 2, 3, 4, 5, 6});
+  const Tensor gsampled = there(sampled.view());
+  const Tensor gforced = there(forced.view());
+  SharedBuffer log_ids(gpu(), steps * 2 * 4);
+  SharedBuffer log_ns(gpu(), (steps + 1) * 8);
+  const std::int32_t begin[2] = {0, 1};
+  const std::int32_t places[2] = {5, 6};
+  copy_to_device(gpu(), begin, state.view().data(), 8);
+  copy_to_device(gpu(), places, at.view().data(), 8);
+  copy_to_device(gpu(), places, keys.view().data(), 8);
+  auto* ns = reinterpret_cast<std::int64_t*>(log_ns.data());
+  run(gpu(), StartClock{ns});
+  const Graph graph(gpu(), [&] {
+    run(gpu(), NextTokens{.state = state.view(),
+                          .sampled = gsampled,
+                          .forced = gforced,
+                          .ids = inputs.view(),
+                          .positions = at.view(),
+                          .keys = keys.view(),
+                          .log_ids = {log_ids.data(), NumberType::i32, {steps, 2}},
+                          .log_ns = ns});
+  });
+  for (int step = 0; step < steps; ++step) graph.launch();
+  wait_for(gpu());
+  std::int32_t result[2];
+  copy_to_host(gpu(), inputs.view().data(), result, 8);
+  EXPECT_EQ(result[0], 5);
+  EXPECT_EQ(result[1], 6);
+  copy_to_host(gpu(), at.view().data(), result, 8);
+  EXPECT_EQ(result[0], 8);
+  EXPECT_EQ(result[1], 9);
+  for (int step = 0; step < steps; ++step) {
+    EXPECT_EQ(reinterpret_cast<const std::int32_t*>(log_ids.data())[2 * step + 1], 9);
+    EXPECT_GT(ns[step + 1], ns[step]);
+  }
+}
+
+}  // namespace
+}  // namespace moetune
+
+#endif
