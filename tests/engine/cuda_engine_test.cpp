@@ -119,7 +119,9 @@ TEST_P(CudaEngine, FreeRunningIsNearTransformers) {
               GetParam().c_str(), flips, error, kl);
   EXPECT_LE(kl, kFreeKl);
   EXPECT_LE(flips, 0.02);
-  if (flips == 0.0) EXPECT_LE(error, kBf16);
+  if (flips == 0.0) {
+    EXPECT_LE(error, kBf16);
+  }
 }
 
 TEST_P(CudaEngine, TheSameStepGivesTheSameBits) {
