@@ -19,6 +19,7 @@
 #include "engine/facts/error.h"
 #include "engine/finite.h"
 #include "engine/mapped_file.h"
+#include "engine/presets.h"
 #include "engine/tensor_files.h"
 #include "engine/tensor_names.h"
 
@@ -68,6 +69,7 @@ void use_hub_names(const ModelSpec& spec, TensorFiles& files) {
 
 struct Checkpoint::Impl {
   std::string directory;
+  std::uint64_t seed = 0;
   ModelSpec spec;
   TensorFiles files;
   std::vector<bool> fused;  // per layer: are its routed experts stored in two tensors?
@@ -208,9 +210,15 @@ Checkpoint::Checkpoint(const std::string& directory) : impl_(std::make_unique<Im
   impl_->spec.content_hash = checkpoint_hash(config_text, impl_->files);
 }
 
+Checkpoint::Checkpoint(const Preset& preset) : impl_(std::make_unique<Impl>()) {
+  impl_->spec = preset.spec;
+  impl_->seed = preset.seed;
+}
+
 Checkpoint::~Checkpoint() = default;
 
 const std::string& Checkpoint::directory() const { return impl_->directory; }
+std::uint64_t Checkpoint::seed() const { return impl_->seed; }
 const ModelSpec& Checkpoint::spec() const { return impl_->spec; }
 bool Checkpoint::has(const std::string& tensor_name) const {
   return impl_->files.tensors.contains(tensor_name);
@@ -252,6 +260,7 @@ Checkpoint::Expert Checkpoint::expert(int layer, int expert) const {
 }
 
 void Checkpoint::check_finite() const {
+  if (impl_->spec.is_synthetic) return;
   impl_->for_each_needed([&](const NamedTensor& tensor) {
     const SafetensorsEntry& entry = impl_->stored(tensor.name).entry;
     impl_->stored(tensor.name)
@@ -266,8 +275,9 @@ void Checkpoint::check_finite() const {
   });
 }
 
-std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& directory) {
-  return std::make_shared<const Checkpoint>(model_directory(directory));
+std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& model) {
+  if (names_preset(model)) return std::make_shared<const Checkpoint>(open_preset(model));
+  return std::make_shared<const Checkpoint>(model_directory(model));
 }
 
 const ModelSpec& spec_of(const Checkpoint& checkpoint) { return checkpoint.spec(); }

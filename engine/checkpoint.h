@@ -1,6 +1,7 @@
-// A Hugging Face checkpoint on disk: config.json, one or several safetensors files. Opened once and shared;
-// tensors are memory-mapped views, nothing is read before it is asked for. Start at open_checkpoint() in
-// engine.h. Names of the tensors: engine/tensor_names.h.
+// A model that was opened: a Hugging Face checkpoint on disk (config.json, one or several safetensors files), or a
+// preset, whose weights are generated and which has no tensors to view (engine/matrix_source.h loads from both).
+// Opened once and shared; tensors are memory-mapped views, nothing is read before it is asked for. Start at
+// open_checkpoint() in engine.h. Names of the tensors: engine/tensor_names.h.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,21 @@
 
 namespace moetune {
 
+struct Preset;  // engine/presets.h
+
 class Checkpoint {
  public:
   // Reads headers and config, checks that every tensor the spec needs is there with the right shape and a
   // type we read (f32, f16, bf16). Throws InputError naming file, tensor or field, what is there and what is
   // accepted.
   explicit Checkpoint(const std::string& directory);
+  explicit Checkpoint(const Preset& preset);
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  const std::string& directory() const;
+  const std::string& directory() const;  // empty: synthetic
+  std::uint64_t seed() const;            // of generated weights
   const ModelSpec& spec() const;
 
   bool has(const std::string& tensor_name) const;

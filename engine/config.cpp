@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "engine/config_fields.h"
+#include "engine/config_parts.h"
 #include "engine/config_rope.h"
 #include "engine/facts/error.h"
 #include "engine/strict_json.h"
@@ -17,15 +18,9 @@
 namespace moetune {
 namespace {
 
-constexpr const char* kArchitectures = "DeepseekV3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM";
+using namespace config_parts;
 
-// Bounds that no model reaches; products of any three of them stay far below 2^63.
-constexpr int kLargestWidth = 1 << 20;
-constexpr int kMostLayers = 4096;
-constexpr int kMostHeads = 4096;
-constexpr int kMostExperts = 1 << 16;
-constexpr int kLargestVocabulary = 1 << 24;
-constexpr int kLongestContext = 1 << 28;
+constexpr const char* kArchitectures = "DeepseekV3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM";
 
 void check_rotary_dim(const ConfigFields& config, const std::string& field, int dim) {
   if (dim % 2 != 0)
@@ -46,6 +41,25 @@ void read_number_type(const ConfigFields& config, ModelSpec& spec) {
     config.refuse(field, shown(config.at(field)), "bfloat16, float16, float32");
   }
 }
+
+// Every layer dense would leave nothing to tune, and nearly always means a config that was edited wrongly.
+void check_some_layer_routes(const ConfigFields& config, const std::string& field, const ModelSpec& spec) {
+  if (spec.moe_layer_count() == 0) {
+    config.refuse(field,
+                  fmt::format("{} leaves no layer of {} with experts",
+                              config.has(field) ? shown(config.at(field)) : "its default", spec.layers),
+                  "at least one MoE layer");
+  }
+}
+
+void read_dense_inner(const ConfigFields& config, ModelSpec& spec) {
+  if (spec.moe_layer_count() < spec.layers)
+    spec.dense_inner = config.integer("intermediate_size", 1, kLargestWidth);
+}
+
+}  // namespace
+
+namespace config_parts {
 
 void read_shared_fields(const ConfigFields& config, ModelSpec& spec) {
   if (config.has("quantization_config")) {
@@ -139,20 +153,17 @@ void read_expert_groups(const ConfigFields& config, ModelSpec& spec) {
   }
 }
 
-// Every layer dense would leave nothing to tune, and nearly always means a config that was edited wrongly.
-void check_some_layer_routes(const ConfigFields& config, const std::string& field, const ModelSpec& spec) {
-  if (spec.moe_layer_count() == 0) {
-    config.refuse(field,
-                  fmt::format("{} leaves no layer of {} with experts",
-                              config.has(field) ? shown(config.at(field)) : "its default", spec.layers),
-                  "at least one MoE layer");
-  }
+// Layers after num_hidden_layers (num_nextn_predict_layers, multi-token prediction) are not part of decoding.
+void read_leading_dense_layers(const ConfigFields& config, const std::string& field, ModelSpec& spec) {
+  const int dense_layers = config.integer(field, 0, kMostLayers);
+  for (int layer = 0; layer < spec.layers; ++layer) spec.moe_layers.push_back(layer >= dense_layers);
+  check_some_layer_routes(config, field, spec);
+  read_dense_inner(config, spec);
 }
 
-void read_dense_inner(const ConfigFields& config, ModelSpec& spec) {
-  if (spec.moe_layer_count() < spec.layers)
-    spec.dense_inner = config.integer("intermediate_size", 1, kLargestWidth);
-}
+}  // namespace config_parts
+
+namespace {
 
 void read_deepseek_v3(const ConfigFields& config, ModelSpec& spec) {
   read_latent_attention(config, spec);
@@ -166,12 +177,7 @@ void read_deepseek_v3(const ConfigFields& config, ModelSpec& spec) {
   config.accept_only("moe_layer_freq", 1, "");
   spec.normalize_top_k = config.flag_or("norm_topk_prob", true);
   spec.routed_scaling_factor = config.number("routed_scaling_factor", 0.0, 1e6);
-  // Layers after num_hidden_layers (num_nextn_predict_layers, multi-token prediction) are not part of
-  // decoding.
-  const int dense_layers = config.integer("first_k_dense_replace", 0, kMostLayers);
-  for (int layer = 0; layer < spec.layers; ++layer) spec.moe_layers.push_back(layer >= dense_layers);
-  check_some_layer_routes(config, "first_k_dense_replace", spec);
-  read_dense_inner(config, spec);
+  read_leading_dense_layers(config, "first_k_dense_replace", spec);
 }
 
 void read_mixtral(const ConfigFields& config, ModelSpec& spec) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/facts/error.h"
+#include "engine/presets.h"
 
 namespace moetune {
 namespace {
@@ -67,6 +68,12 @@ std::string models_folder() {
   return root ? models_below(*root).string() : "";
 }
 
+std::string presets_folder() {
+  const std::string models = models_folder();
+  const fs::path folder = fs::path(models) / "presets";
+  return !models.empty() && is_folder(folder) ? folder.string() : "";
+}
+
 std::string search_spaces_folder() { return folder_named("search_spaces"); }
 std::string profiles_folder() { return folder_named("profiles"); }
 
@@ -83,9 +90,11 @@ std::vector<std::string> model_names() {
 
 std::string model_directory(const std::string& directory_or_name) {
   if (is_folder(directory_or_name)) return directory_or_name;
-  const std::vector<std::string> names = model_names();
+  std::vector<std::string> names = model_names();
   if (std::ranges::find(names, directory_or_name) != names.end())
     return (fs::path(models_folder()) / directory_or_name).string();
+  const std::vector<std::string> presets = preset_names();
+  names.insert(names.end(), presets.begin(), presets.end());
   throw InputError("model", fmt::format("\"{}\" is no directory", directory_or_name),
                    names.empty() ? "a checkpoint directory with config.json"
                                  : fmt::format("a checkpoint directory with config.json, or one of: {}",

@@ -11,6 +11,7 @@ namespace moetune {
 // Folders; "" when there is no such data here. Throws InputError when MOETUNE_DATA is set to what is no data
 // folder.
 std::string models_folder();
+std::string presets_folder();
 std::string search_spaces_folder();
 std::string profiles_folder();
 

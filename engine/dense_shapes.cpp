@@ -1,5 +1,7 @@
 #include "engine/dense_shapes.h"
 
+#include "engine/folding.h"
+
 namespace moetune {
 namespace {
 
@@ -52,7 +54,7 @@ constexpr std::int64_t kF32Bytes = 4;
 }  // namespace
 
 LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard) {
-  const NumberType type = options.dense_quant.value_or(spec.checkpoint_type);
+  const NumberType type = options.dense_quant.value_or(spec.dense_number_type());
   LayerShape shape;
   shape.f32_elements = std::int64_t{2} * spec.hidden;
   const Packing packing = packing_for(options);
@@ -66,8 +68,8 @@ LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int 
     shape.dense = feed_forward_shape(type, packing, spec.hidden, shard.dense_inner(spec));
     return shape;
   }
-  shape.router = {spec.checkpoint_type, all(spec.experts), all(spec.hidden)};
-  if (spec.routing == RoutingRule::grouped_sigmoid_bias) shape.f32_elements += spec.experts;
+  shape.router = {spec.table_number_type(), all(spec.experts), all(spec.hidden)};
+  if (spec.routing != RoutingRule::softmax_top_k) shape.f32_elements += spec.experts;
   if (spec.shared_experts > 0)
     shape.shared = feed_forward_shape(type, packing, spec.hidden, shard.shared_inner(spec));
   return shape;
@@ -79,9 +81,9 @@ Packing packing_for(const EngineOptions& options) {
 
 ModelShape model_shape(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
   ModelShape shape;
-  shape.embedding = {spec.checkpoint_type, all(spec.vocabulary), all(spec.hidden)};
+  shape.embedding = {spec.table_number_type(), all(spec.vocabulary), all(spec.hidden)};
   if (!spec.tied_embeddings) 
-    shape.head = {spec.checkpoint_type, shard.vocabulary(spec), all(spec.hidden), packing_for(options)};
+    shape.head = {spec.table_number_type(), shard.vocabulary(spec), all(spec.hidden), packing_for(options)};
   shape.f32_elements = spec.hidden + spec.rope.dim / 2;
   return shape;
 }
@@ -90,6 +92,7 @@ std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, co
   const ModelShape model = model_shape(spec, options, shard);
   std::int64_t bytes = bytes_of(model.embedding) + bytes_of(model.head) + model.f32_elements * kF32Bytes;
   for (int layer = 0; layer < spec.layers; ++layer) {
+    if (weight_layer(spec, layer) != layer) continue;  // folded: the weights of an earlier one
     const LayerShape shape = layer_shape(spec, options, layer, shard);
     for (const MatrixShape* matrix :
          {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router})

@@ -41,7 +41,7 @@ struct Sampling {
 struct DecodeRequest {
   std::span<const StepToken> first;      // one token per sequence: what the first step is fed
   int steps = 1;                         // 1 .. the room left in the contexts
-  std::span<const std::int32_t> forced;  // (steps, sequences): fed after each step in place of the choice; empty: the choice
+  std::span<const std::int32_t> forced{};  // (steps, sequences): fed after each step in place of the choice; empty: the choice
   Sampling sampling{};
 };
 struct Decoded {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <numeric>
 
 namespace moetune {
 namespace {
@@ -11,14 +12,19 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+SlotDirectory::Shape with_weight_layers(SlotDirectory::Shape shape, const ExpertStore& store) {
+  shape.weight_layers = store.weight_layers();
+  return shape;
+}
+
 }  // namespace
 
 ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape)
     : device_(&device),
       host_(&host),
       store_(&store),
-      directory_(shape),
-      slots_(device, shape.slots * store.layout().bytes),
+      directory_(with_weight_layers(shape, store)),
+      slots_(device, slots_in_memory(directory_.shape()) * store.layout().bytes),
       tables_(device, NumberType::i32, {shape.layers, shape.experts}),
       wave_table_(device, NumberType::i32, {shape.experts}),
       seen_(static_cast<std::size_t>(shape.experts), 0),
@@ -43,13 +49,11 @@ void ExpertCache::fill_all() {
   for (int layer = 0; layer < shape.layers; ++layer)
     for (int expert = 0; expert < shape.experts; ++expert) directory_.place(layer, expert);
   directory_.release_all();
-  host_->pool().parallel_for(shape.slots, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const int layer = static_cast<int>(i / shape.experts);
-      const int expert = static_cast<int>(i % shape.experts);
-      load_into(directory_.table(layer)[static_cast<std::size_t>(expert)], layer, expert);
-    }
-  });
+  std::vector<ExpertStore::Wanted> wanted;
+  for (int layer = 0; layer < store_->weight_layers(); ++layer)
+    for (int expert = 0; expert < shape.experts; ++expert)
+      wanted.push_back({layer, expert, slot_data(std::int64_t{layer} * shape.experts + expert)});
+  store_->load_all(*device_, *host_, wanted);
   for (int layer = 0; layer < shape.layers; ++layer) upload_table(layer);
 }
 
@@ -108,14 +112,11 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   if (experts.empty()) return;
   const auto start = std::chrono::steady_clock::now();
   const std::span<const std::int32_t> table = directory_.table(moe_layer_);
+  std::vector<ExpertStore::Wanted> wanted;
+  for (const std::int32_t expert : experts)
+    wanted.push_back({moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)])});
   try {
-    host_->pool().parallel_for(
-        static_cast<std::int64_t>(experts.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            const std::int32_t expert = experts[static_cast<std::size_t>(i)];
-            load_into(table[static_cast<std::size_t>(expert)], moe_layer_, expert);
-          }
-        });
+    store_->load_all(*device_, *host_, wanted);
   } catch (...) {  // what was not brought in must not be taken for resident later
     for (const std::int32_t expert : experts) directory_.remove(moe_layer_, expert);
     throw;
@@ -126,23 +127,22 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   counters_.load_seconds += seconds_since(start);
 }
 
-// Into the slot itself where the host can write there, else through memory of the loading thread.
-void ExpertCache::load_into(int slot, int layer, int expert) {
-  if (shares_host_memory(*device_)) return store_->load(layer, expert, slot_data(slot));
-  thread_local std::vector<std::byte> staging;
-  staging.resize(static_cast<std::size_t>(layout().bytes));
-  store_->load(layer, expert, staging.data());
-  copy_to_device(*device_, staging.data(), slot_data(slot), layout().bytes);
+std::span<const std::int32_t> ExpertCache::device_table(int moe_layer) {
+  if (!is_resident()) return directory_.table(moe_layer);
+  resident_table_.resize(static_cast<std::size_t>(directory_.shape().experts));
+  std::iota(resident_table_.begin(), resident_table_.end(),
+            store_->weight_layer(moe_layer) * directory_.shape().experts);
+  return resident_table_;
 }
 
 void ExpertCache::upload_table(int moe_layer) {
-  const std::span<const std::int32_t> table = directory_.table(moe_layer);
+  const std::span<const std::int32_t> table = device_table(moe_layer);
   copy_to_device(*device_, table.data(), tables_.view().rows(moe_layer, 1).data(),
                  static_cast<std::int64_t>(table.size_bytes()));
 }
 
 void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {
-  const std::span<const std::int32_t> table = directory_.table(moe_layer_);
+  const std::span<const std::int32_t> table = device_table(moe_layer_);
   std::ranges::fill(masked_table_, -1);
   for (const std::int32_t expert : experts)
     masked_table_[static_cast<std::size_t>(expert)] = table[static_cast<std::size_t>(expert)];
@@ -162,9 +162,14 @@ Tensor ExpertCache::wave_table() const {
                           : tables_.view().rows(moe_layer_, 1).reshaped({directory_.shape().experts});
 }
 
+std::int64_t ExpertCache::slots_in_memory(const SlotDirectory::Shape& shape) {
+  const bool is_shared = shape.weight_layers > 0 && shape.slots == shape.layers * shape.experts;
+  return is_shared ? std::int64_t{shape.weight_layers} * shape.experts : shape.slots;
+}
+
 std::int64_t ExpertCache::device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout) {
   const std::int64_t table_entries = (std::int64_t{shape.layers} + 1) * shape.experts;
-  return shape.slots * layout.bytes + table_entries * element_bytes(NumberType::i32);
+  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32);
 }
 
 }  // namespace moetune

@@ -60,11 +60,15 @@ class ExpertCache {
   // What a cache of this shape will hold on its device.
   static std::int64_t device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout);
 
+  // Slots that memory is needed for: fewer than the directory has where all are resident and the model is folded.
+  static std::int64_t slots_in_memory(const SlotDirectory::Shape& shape);
+
  private:
-  // On a CPU a slot is memory like any other: experts are loaded straight into it.
-  std::byte* slot_data(int slot) const { return slots_.data() + slot * layout().bytes; }
+  std::byte* slot_data(std::int64_t slot) const { return slots_.data() + slot * layout().bytes; }
   void fill_all();
-  void load_into(int slot, int layer, int expert);
+  // Where a layer's experts lie. Of a resident cache the slots are in the order of layers and experts, those of a
+  // folded model once for all layers that share them; every layer still has entries of its own in the directory.
+  std::span<const std::int32_t> device_table(int moe_layer);
   void load(std::span<const std::int32_t> experts);
   void upload_table(int moe_layer);
   void upload_wave_table(std::span<const std::int32_t> experts);
@@ -87,6 +91,7 @@ class ExpertCache {
   std::vector<std::int32_t> missing_;  // those of them to be read
   std::vector<std::int32_t> postponed_;
   std::vector<std::int32_t> masked_table_;
+  std::vector<std::int32_t> resident_table_;
   Counters counters_;
 };
 

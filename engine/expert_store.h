@@ -1,14 +1,18 @@
-// Where routed experts come from: the checkpoint's own bytes, packed on the way, or, for experts that are
-// quantized and asked for again and again, a spill file written once. Start at load().
+// Where routed experts come from: the checkpoint's own bytes, packed on the way, the generator, or, for experts that
+// cost more than a read and are asked for again and again, a spill file written once. A folded model has fewer than
+// its layers say (engine/folding.h). Start at load().
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/checkpoint.h"
 #include "engine/file_reading.h"
-#include "engine/matrix_packing.h"
+#include "engine/matrix_source.h"
 #include "engine/shard.h"
 #include "engine/spill_file.h"
 #include "kernels/device.h"
@@ -22,11 +26,22 @@ class ExpertStore {
   ExpertStore(std::shared_ptr<const Checkpoint> checkpoint, const Shard& shard, const ExpertLayout& layout);
 
   const ExpertLayout& layout() const { return layout_; }
+  // Sets of experts there are; weight_layer(): which of them a layer that routes uses.
+  int weight_layers() const { return weight_layers_; }
+  int weight_layer(int moe_layer) const { return moe_layer % weight_layers_; }
 
   // Brings one expert into layout().bytes bytes. moe_layer counts only the layers that route. Thread-safe.
   // Throws std::runtime_error when a file cannot be read, InputError naming a weight that does not fit the
   // number type.
   void load(int moe_layer, int expert, void* destination) const;
+
+  struct Wanted {
+    int moe_layer = 0;
+    int expert = 0;
+    std::byte* destination = nullptr;  // memory of the device
+  };
+  // Brings many at once, with the host's threads or, where they are generated, with the device. Throws as load() does.
+  void load_all(Device& device, Cpu& host, std::span<const Wanted> wanted) const;
 
   // Prepares for experts being loaded many times: quantized ones get their spill file, found or written (the
   // pool quantizes in parallel). Throws std::runtime_error when it cannot be written, such as on a full disk.
@@ -36,18 +51,22 @@ class ExpertStore {
   std::int64_t outside_bytes() const { return static_cast<std::int64_t>(sources_.size()) * layout_.bytes; }
 
  private:
-  struct Source {
-    StoredMatrix gate;
-    StoredMatrix up;
-    StoredMatrix down;
-  };
+  std::size_t index_of(int moe_layer, int expert) const {
+    return static_cast<std::size_t>(weight_layer(moe_layer)) * static_cast<std::size_t>(experts_) +
+           static_cast<std::size_t>(expert);
+  }
+  std::array<MatrixShape, 3> shapes() const;  // gate, up, down
   void pack(std::size_t index, void* destination) const;
+  void generate(Device& device, const Wanted& wanted) const;
+  void load_by_way_of_host(Device& device, Cpu& host, std::span<const Wanted> wanted) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   Shard shard_;
   ExpertLayout layout_;
-  Slice inner_;                  // of an expert's inner width, on this rank
-  std::vector<Source> sources_;  // experts of the first layer that routes, then of the next
+  Slice inner_;           // of an expert's inner width, on this rank
+  int experts_ = 0;       // of a layer
+  int weight_layers_ = 0;
+  std::vector<ExpertSources> sources_;  // experts of the first layer that routes, then of the next with its own
   mutable FileSet files_;
   std::unique_ptr<SpillFile> spill_;
 };

@@ -18,7 +18,15 @@ namespace moetune {
 namespace {
 
 RouteRule rule_of(RoutingRule rule) {
-  return rule == RoutingRule::grouped_sigmoid_bias ? RouteRule::grouped_sigmoid_bias : RouteRule::softmax;
+  switch (rule) {
+    case RoutingRule::grouped_sigmoid_bias:
+      return RouteRule::grouped_sigmoid_bias;
+    case RoutingRule::sqrt_softplus_bias:
+      return RouteRule::sqrt_softplus_bias;
+    case RoutingRule::softmax_top_k:
+      break;
+  }
+  return RouteRule::softmax;
 }
 
 struct Chosen {
@@ -26,20 +34,18 @@ struct Chosen {
   Tensor weights;  // (tokens, k)
 };
 
-// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read
-// beyond the scores.
+// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read beyond the scores.
 void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
-  const auto k = static_cast<std::size_t>(rank.top_k);
+  const int k = rank.top_k;
   std::vector<std::int32_t>& given = rank.chosen_ids;
   given.assign(static_cast<std::size_t>(ids.elements()), -1);
-  rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), rank.top_k);
+  rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), k);
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / k); };
+    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
     if (given[i] < 0 || given[i] >= rank.spec->experts)
       throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("0 .. {}", rank.spec->experts - 1));
-    for (std::size_t before = i / k * k; before < i; ++before)
-      if (given[before] == given[i])
-        throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
+    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
+      if (given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
   }
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }

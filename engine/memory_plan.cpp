@@ -6,6 +6,7 @@
 #include "engine/decode_loop.h"
 #include "engine/dense_shapes.h"
 #include "engine/expert_cache.h"
+#include "engine/folding.h"
 #include "engine/kv_cache.h"
 #include "engine/option_rules.h"
 #include "engine/scratch.h"
@@ -28,7 +29,10 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
   MemoryPlan plan;
   plan.slots = cache_slots(spec, options);
   const SlotDirectory::Shape cache{
-      .layers = spec.moe_layer_count(), .experts = spec.experts, .slots = static_cast<int>(plan.slots)};
+      .layers = spec.moe_layer_count(),
+      .experts = spec.experts,
+      .slots = static_cast<int>(plan.slots),
+      .weight_layers = distinct_moe_layers(spec)};
   const bool is_resident = plan.slots == std::int64_t{cache.layers} * cache.experts;
   for (int rank = 0; rank < options.tensor_parallel; ++rank) {
     const Shard shard{rank, options.tensor_parallel};
@@ -42,7 +46,7 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
       plan.scratch_bytes += DecodeLoop::bytes_of(limits.sequences, limits.context_tokens);
     if (cache.layers == 0) continue;
     plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert);
-    if (!is_resident) plan.host_bytes += std::int64_t{cache.layers} * cache.experts * expert.bytes;
+    if (!is_resident) plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts * expert.bytes;
   }
   return plan;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -79,15 +80,16 @@ std::string split_obstacle(const ModelSpec& spec, const EngineOptions& options, 
     return "";
   };
   const bool has_dense_layers = spec.moe_layer_count() < spec.layers;
-  std::string obstacle = inner_obstacle("expert inner width", spec.expert_inner, options.expert_quant);
+  const NumberType dense_type = options.dense_quant.value_or(spec.dense_number_type());
+  std::string obstacle = inner_obstacle("expert inner width", spec.expert_inner, expert_type(spec, options));
   if (obstacle.empty() && has_dense_layers)
-    obstacle = inner_obstacle("dense inner width", spec.dense_inner, options.dense_quant);
+    obstacle = inner_obstacle("dense inner width", spec.dense_inner, dense_type);
   if (obstacle.empty() && spec.shared_experts > 0)
     obstacle = inner_obstacle("shared inner width", std::int64_t{spec.shared_experts} * spec.expert_inner,
-                              options.dense_quant);
+                              dense_type);
   if (obstacle.empty())
     obstacle = inner_obstacle("attention output width", std::int64_t{spec.heads} * value_head_width(spec),
-                              options.dense_quant);
+                              dense_type);
   return obstacle;
 }
 
@@ -140,6 +142,7 @@ Rule unsupported_rule(const EngineOptions& options) {
   const EngineOptions defaults;
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
                            "top_k_rule", "max_sequences", "prefix_cache"}) {
+    if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
       return Objection{name, knob.get(options) + ": this build does not act on it yet", knob.get(defaults)};

@@ -65,6 +65,12 @@ std::string operating_system() {
 
 }  // namespace
 
+std::int64_t last_level_cache_bytes() {
+  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+    if (const long bytes = sysconf(level); bytes > 0) return bytes;
+  return 0;
+}
+
 std::int64_t usable_memory_bytes() { return std::min(memory_of_machine(), memory_of_control_group()); }
 
 double measured_read_gb_per_s(int threads) {

@@ -14,6 +14,9 @@ HardwareFingerprint probe_hardware(int threads);
 // the largest servers' (there it is the rate of their cache, and says so by its height).
 double measured_read_gb_per_s(int threads);
 
+// The last cache before main memory; 0: the system does not say.
+std::int64_t last_level_cache_bytes();
+
 // Memory this process may use: what the machine has or the control group grants, whichever is less.
 std::int64_t usable_memory_bytes();
 

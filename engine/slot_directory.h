@@ -26,6 +26,7 @@ class SlotDirectory {
     int experts = 0;  // per layer
     int slots = 0;    // over all layers, 1 .. layers * experts
     CachePolicy policy = CachePolicy::layer_lru;
+    int weight_layers = 0;  // sets of experts that the layers share (folding.h); 0: each has its own
   };
   explicit SlotDirectory(const Shape& shape);
 

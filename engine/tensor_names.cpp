@@ -58,7 +58,7 @@ void add_mla(const ModelSpec& spec, const std::string& attention, LayerTensors& 
 
 void add_moe(const ModelSpec& spec, const std::string& moe, LayerTensors& tensors) {
   tensors.router = {moe + "gate.weight", {spec.experts, spec.hidden}};
-  if (spec.routing == RoutingRule::grouped_sigmoid_bias) {
+  if (spec.routing != RoutingRule::softmax_top_k) {
     tensors.router_bias = {moe + "gate.e_score_correction_bias", {spec.experts}};
   }
   if (spec.shared_experts > 0) {

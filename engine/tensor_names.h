@@ -68,7 +68,7 @@ struct LayerTensors {
   NamedTensor dense_down;  // (hidden, dense_inner)
 
   NamedTensor router;       // layers that route: (experts, hidden)
-  NamedTensor router_bias;  // grouped_sigmoid_bias: (experts), e_score_correction_bias
+  NamedTensor router_bias;  // rules with a bias: (experts), e_score_correction_bias
   NamedTensor shared_gate;  // with shared experts: (shared_experts * expert_inner, hidden)
   NamedTensor shared_up;    // (shared_experts * expert_inner, hidden)
   NamedTensor shared_down;  // (hidden, shared_experts * expert_inner)

@@ -30,6 +30,7 @@ std::uint64_t coprime_from(std::uint64_t at_least, std::uint64_t modulus) {
 }
 
 bool has_byte_tokenizer(const Checkpoint& checkpoint) {
+  if (checkpoint.spec().is_synthetic) return false;
   const std::string path = checkpoint.directory() + "/tokenizer_config.json";
   if (!std::filesystem::exists(path)) return false;
   const nlohmann::json config = parse_strict_json(read_text_file(path, kLargestTokenizerConfig), path);

@@ -1,24 +1,21 @@
 // Start at load_weights(); Loader brings in one tensor at a time.
 #include "engine/weights.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
 
 #include "engine/dense_shapes.h"
 #include "engine/file_reading.h"
-#include "engine/matrix_packing.h"
+#include "engine/folding.h"
+#include "engine/matrix_source.h"
 #include "engine/tensor_names.h"
 #include "kernels/rope.h"
-#include "kernels/tile_layout.h"
 
 namespace moetune {
 namespace {
 
-// Matrices are read and packed this many bytes at a time, so that loading needs little memory beside what it
-// fills.
-constexpr std::int64_t kPieceBytes = 1 << 20;
+constexpr float kBiasDeviation = 0.02F;  // of generated biases: enough that experts differ in favour
 
 class Loader {
  public:
@@ -26,22 +23,25 @@ class Loader {
          Weights& weights)
       : device_(device),
         checkpoint_(checkpoint),
+        spec_(checkpoint.spec()),
         host_(host),
         quantizes_(options.dense_quant),
         weights_(weights) {}
 
+  void begin_layer(int layer) { layer_ = layer; }
+
   // In the type the shape says when dense_quant asks for one, else as shipped.
   WeightMatrix matrix(const NamedTensor& name, MatrixShape shape) {
     if (!name.exists()) return {};
-    const StoredMatrix source = stored(name);
-    if (!quantizes_) shape.type = source.type;
-    return packed(source, shape);
+    const MatrixSource source = dense(name);
+    if (!quantizes_) shape.type = shipped_type(source);
+    return loaded(source, shape);
   }
-  WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape) {
-    if (!name.exists()) return {};
-    const StoredMatrix source = stored(name);
-    shape.type = source.type;
-    return packed(source, shape);
+  WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape) { return as_shipped(name, shape, keeps_size(name)); }
+  WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape, float deviation) {
+    const MatrixSource source = matrix_source(checkpoint_, name, layer_, spec_.table_number_type(), deviation);
+    shape.type = shipped_type(source);
+    return loaded(source, shape);
   }
 
   FeedForwardWeights feed_forward(const NamedTensor& gate, const NamedTensor& up, const NamedTensor& down,
@@ -50,26 +50,20 @@ class Loader {
   }
 
   // Elements `part` of a vector, as f32.
-  Tensor vector(const NamedTensor& name, const Slice& part) {
+  Tensor bias(const NamedTensor& name, const Slice& part) {
     if (!name.exists()) return {};
-    const std::vector<float> values = values_of(name);
+    const std::vector<float> values =
+        values_of(files_, host_, matrix_source(checkpoint_, name, layer_, NumberType::f32, kBiasDeviation));
     return on_device({values.begin() + part.begin, values.begin() + part.begin + part.count}, {part.count});
   }
-  Tensor vector(const NamedTensor& name) {
-    return name.exists() ? vector(name, {0, name.shape.front()}) : Tensor();
+  Tensor bias(const NamedTensor& name) { return name.exists() ? bias(name, {0, name.shape.front()}) : Tensor(); }
+  // A generated norm changes nothing.
+  Tensor norm(const NamedTensor& name) {
+    if (!name.exists() || !spec_.is_synthetic) return bias(name);
+    return on_device(std::vector<float>(static_cast<std::size_t>(name.shape.front()), 1.0F), {name.shape.front()});
   }
 
-  // All elements of a vector or matrix as f32.
-  std::vector<float> values_of(const NamedTensor& name) {
-    StoredMatrix source = stored(name);
-    source.in *= source.out;
-    source.out = 1;
-    const MatrixShape whole{NumberType::f32, {0, 1}, {0, source.in}};
-    std::vector<float> values(static_cast<std::size_t>(whole.layout().bytes) / sizeof(float));
-    read_matrix(files_, host_, source, whole, values.data());
-    values.resize(static_cast<std::size_t>(source.in));
-    return values;
-  }
+  std::vector<float> values(const NamedTensor& name) { return values_of(files_, host_, dense(name)); }
 
   Tensor on_device(const std::vector<float>& values, std::initializer_list<std::int64_t> shape) {
     const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
@@ -78,39 +72,17 @@ class Loader {
     return {data, NumberType::f32, shape};
   }
 
+  Cpu& host() { return host_; }
+
  private:
-  StoredMatrix stored(const NamedTensor& name) const {
-    const bool is_matrix = name.shape.size() == 2;
-    return {.name = name.name,
-            .extent = checkpoint_.extent(name.name),
-            .type = checkpoint_.tensor(name.name).type(),
-            .out = is_matrix ? name.shape[0] : 1,
-            .in = name.shape.back()};
+  MatrixSource dense(const NamedTensor& name) const {
+    return matrix_source(checkpoint_, name, layer_, spec_.dense_number_type(), keeps_size(name));
   }
 
-  WeightMatrix packed(const StoredMatrix& source, const MatrixShape& shape) {
+  WeightMatrix loaded(const MatrixSource& source, const MatrixShape& shape) {
     const MatrixLayout layout = shape.layout();
     std::byte* data = reserve(layout.bytes);
-    // Whole tiles, so that a piece of a tiled matrix is contiguous.
-    const std::int64_t rows_per_piece =
-        std::max<std::int64_t>(1, kPieceBytes / source.row_bytes() / kTileRows) * kTileRows;
-    for (std::int64_t first = 0; first < shape.rows.count; first += rows_per_piece) {
-      const std::int64_t rows = std::min(rows_per_piece, shape.rows.count - first);
-      const MatrixShape piece{shape.type, {shape.rows.begin + first, rows}, shape.columns, shape.packing};
-      const MatrixLayout part = piece.layout();
-      staging_.resize(static_cast<std::size_t>(part.bytes));
-      read_matrix(files_, host_, source, piece, staging_.data());
-      if (layout.packing == Packing::tiles) {
-        const TileLayout tiles = TileLayout::of(shape.type, rows, shape.columns.count);
-        copy_to_device(device_, staging_.data(), data + first / kTileRows * tiles.tile_bytes,
-                       tiles.tiles * tiles.tile_bytes);
-        continue;
-      }
-      const std::int64_t scale_row_bytes = layout.scales_per_row * layout.scale_bytes;
-      copy_to_device(device_, staging_.data(), data + first * layout.row_bytes, rows * layout.row_bytes);
-      copy_to_device(device_, staging_.data() + part.scales_offset,
-                     data + layout.scales_offset + first * scale_row_bytes, rows * scale_row_bytes);
-    }
+    load_matrix(files_, device_, host_, source, shape, data);
     return {data, layout};
   }
 
@@ -122,33 +94,36 @@ class Loader {
 
   Device& device_;
   const Checkpoint& checkpoint_;
+  const ModelSpec& spec_;
   Cpu& host_;
   std::optional<NumberType> quantizes_;
   Weights& weights_;
   FileSet files_;
-  std::vector<std::byte> staging_;
+  int layer_ = 0;
 };
 
 // Splits kv_b (per head: key rows, then value rows) and turns the key part round, so that a query can be
 // moved into the space of the compressed cache.
 void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, const NamedTensor& kv_b,
                    AttentionWeights& attention) {
-  const std::vector<float> values = loader.values_of(kv_b);
+  const std::vector<float> values = loader.values(kv_b);
   const auto rank = static_cast<std::size_t>(spec.kv_lora_rank);
   const auto nope = static_cast<std::size_t>(spec.qk_nope_dim);
   const auto value_width = static_cast<std::size_t>(spec.v_head_dim);
   const auto head_count = static_cast<std::size_t>(heads.count);
   std::vector<float> key_up(head_count * rank * nope);
   std::vector<float> value_up(head_count * value_width * rank);
-  for (std::size_t head = 0; head < head_count; ++head) {
-    const float* rows =
-        values.data() + (static_cast<std::size_t>(heads.begin) + head) * (nope + value_width) * rank;
-    for (std::size_t row = 0; row < nope; ++row)
-      for (std::size_t column = 0; column < rank; ++column)
-        key_up[(head * rank + column) * nope + row] = rows[row * rank + column];
-    std::memcpy(value_up.data() + head * value_width * rank, rows + nope * rank,
-                value_width * rank * sizeof(float));
-  }
+  loader.host().pool().parallel_for(heads.count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto head = static_cast<std::size_t>(begin); head < static_cast<std::size_t>(end); ++head) {
+      const float* rows =
+          values.data() + (static_cast<std::size_t>(heads.begin) + head) * (nope + value_width) * rank;
+      for (std::size_t row = 0; row < nope; ++row)
+        for (std::size_t column = 0; column < rank; ++column)
+          key_up[(head * rank + column) * nope + row] = rows[row * rank + column];
+      std::memcpy(value_up.data() + head * value_width * rank, rows + nope * rank,
+                  value_width * rank * sizeof(float));
+    }
+  });
   attention.key_up = loader.on_device(key_up, {heads.count, spec.kv_lora_rank, spec.qk_nope_dim});
   attention.value_up = loader.on_device(value_up, {heads.count, spec.v_head_dim, spec.kv_lora_rank});
 }
@@ -163,31 +138,32 @@ AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const Lay
   attention.q_b = loader.matrix(names.q_b, shape.q_b);
   attention.kv_a = loader.matrix(names.kv_a, shape.kv_a);
   attention.o = loader.matrix(names.o, shape.o);
-  attention.q_bias = loader.vector(names.q_bias, shape.q.rows);
-  attention.k_bias = loader.vector(names.k_bias, shape.k.rows);
-  attention.v_bias = loader.vector(names.v_bias, shape.v.rows);
-  attention.q_a_bias = loader.vector(names.q_a_bias);
-  attention.kv_a_bias = loader.vector(names.kv_a_bias);
-  if (shard.rank == 0) attention.o_bias = loader.vector(names.o_bias);
-  attention.q_norm = loader.vector(names.q_norm);
-  attention.k_norm = loader.vector(names.k_norm);
-  attention.q_a_norm = loader.vector(names.q_a_norm);
-  attention.kv_a_norm = loader.vector(names.kv_a_norm);
+  attention.q_bias = loader.bias(names.q_bias, shape.q.rows);
+  attention.k_bias = loader.bias(names.k_bias, shape.k.rows);
+  attention.v_bias = loader.bias(names.v_bias, shape.v.rows);
+  attention.q_a_bias = loader.bias(names.q_a_bias);
+  attention.kv_a_bias = loader.bias(names.kv_a_bias);
+  if (shard.rank == 0) attention.o_bias = loader.bias(names.o_bias);
+  attention.q_norm = loader.norm(names.q_norm);
+  attention.k_norm = loader.norm(names.k_norm);
+  attention.q_a_norm = loader.norm(names.q_a_norm);
+  attention.kv_a_norm = loader.norm(names.kv_a_norm);
   if (names.kv_b.exists()) load_absorbed(loader, spec, shard.heads(spec), names.kv_b, attention);
   return attention;
 }
 
 LayerWeights load_layer(Loader& loader, const ModelSpec& spec, const EngineOptions& options, int layer,
                         const Shard& shard) {
+  loader.begin_layer(layer);
   const LayerTensors names = layer_tensors(spec, layer);
   const LayerShape shape = layer_shape(spec, options, layer, shard);
   LayerWeights weights;
-  weights.input_norm = loader.vector(names.input_norm);
-  weights.post_attention_norm = loader.vector(names.post_attention_norm);
+  weights.input_norm = loader.norm(names.input_norm);
+  weights.post_attention_norm = loader.norm(names.post_attention_norm);
   weights.attention = load_attention(loader, spec, names, shape, shard);
   weights.dense = loader.feed_forward(names.dense_gate, names.dense_up, names.dense_down, shape.dense);
-  weights.router = loader.as_shipped(names.router, shape.router);
-  weights.router_bias = loader.vector(names.router_bias);
+  if (names.router.exists()) weights.router = loader.as_shipped(names.router, shape.router);
+  weights.router_bias = loader.bias(names.router_bias);
   weights.shared = loader.feed_forward(names.shared_gate, names.shared_up, names.shared_down, shape.shared);
   return weights;
 }
@@ -224,7 +200,9 @@ Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, co
   const ModelShape shape = model_shape(spec, options, shard);
   Weights weights;
   Loader loader(device, host, checkpoint, options, weights);
-  weights.embedding = loader.as_shipped(names.embedding, shape.embedding);
+  // A look-up keeps the size of its rows: generated tokens are as unlike as tokens are, and so is their routing.
+  weights.embedding = spec.tied_embeddings ? loader.as_shipped(names.embedding, shape.embedding)
+                                           : loader.as_shipped(names.embedding, shape.embedding, 1.0F);
   if (shape.head.exists()) {
     weights.head = loader.as_shipped(names.head, shape.head);
   } else {
@@ -232,13 +210,16 @@ Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, co
     weights.head = {weights.embedding.row_values(rows.begin), weights.embedding.layout};
     weights.head.layout.out = rows.count;
   }
-  weights.final_norm = loader.vector(names.final_norm);
+  weights.final_norm = loader.norm(names.final_norm);
   const RopeFrequencies rope = rope_frequencies(spec.rope.theta, spec.rope.dim, yarn_parameters(spec.rope));
   weights.rope_frequencies = loader.on_device(rope.radians_per_position, {spec.rope.dim / 2});
   weights.rope_scale = static_cast<float>(rope.attention_factor);
   weights.softmax_scale = static_cast<float>(softmax_scale(spec));
-  for (int layer = 0; layer < spec.layers; ++layer)
-    weights.layers.push_back(load_layer(loader, spec, options, layer, shard));
+  for (int layer = 0; layer < spec.layers; ++layer) {
+    const int own = weight_layer(spec, layer);
+    weights.layers.push_back(own < layer ? weights.layers[static_cast<std::size_t>(own)]
+                                         : load_layer(loader, spec, options, layer, shard));
+  }
   return weights;
 }
 

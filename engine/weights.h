@@ -61,14 +61,14 @@ struct Weights {
   Tensor rope_frequencies;  // (rope.dim / 2)
   float rope_scale = 1.0F;
   float softmax_scale = 1.0F;
-  std::vector<LayerWeights> layers;
+  std::vector<LayerWeights> layers;  // of a folded model several view the same memory
 
   std::vector<Buffer> memory;
   std::int64_t bytes = 0;
 };
 
-// Loads a rank's part onto its device, packed by the host: matrices as the checkpoint ships them, or in
-// options.dense_quant (not embedding, head and router, nor MLA's absorbed up-projections, which are f32).
+// Loads a rank's part onto its device, packed by the host or, for a synthetic model, generated in place: matrices as
+// the checkpoint ships them, or in options.dense_quant (not embedding, head and router, nor MLA's absorbed up-projections, which are f32).
 // Throws InputError naming a tensor whose weights do not fit the type, std::runtime_error when a file cannot
 // be read.
 Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, const EngineOptions& options,

@@ -26,7 +26,7 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
   work.gate = FfnTiles::of(op.layout.gate, slots);
   work.up = FfnTiles::of(op.layout.up, slots + op.layout.up_offset);
   work.down = FfnTiles::of(op.layout.down, slots + op.layout.down_offset);
-  work.activated_stride = cuda::activated_width(op.layout.down);
+  work.activated_stride = cuda::padded_width(op.layout.down);
   work.entries = {.kind = shape.tokens == 1 ? FfnEntries::Kind::one_token : FfnEntries::Kind::by_expert,
                   .count = shape.entries(),
                   .tokens = shape.tokens,
@@ -37,8 +37,10 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
   const std::size_t lists = (shape.bytes() + 255) / 256 * 256;
   const std::size_t activated =
       static_cast<std::size_t>(shape.pairs() * work.activated_stride) * sizeof(__nv_bfloat16);
-  auto* scratch = static_cast<unsigned char*>(cuda.state().scratch(lists + activated));
+  const std::size_t x16 = static_cast<std::size_t>(shape.tokens * cuda::padded_width(op.layout.gate)) * sizeof(__nv_bfloat16);
+  auto* scratch = static_cast<unsigned char*>(cuda.state().scratch(lists + activated + x16));
   work.activated = reinterpret_cast<__nv_bfloat16*>(scratch + lists);
+  work.x16 = reinterpret_cast<__nv_bfloat16*>(scratch + lists + activated);
   if (work.entries.kind == FfnEntries::Kind::one_token) {
     work.entries.count = shape.k;  // an entry a choice
     return work;

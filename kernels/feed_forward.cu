@@ -33,9 +33,11 @@ void run(Cuda& cuda, const FeedForward& op) {
   work.down = cuda::FfnTiles::of(op.down.layout, op.down.data);
   work.entries = {.kind = cuda::FfnEntries::Kind::everyone, .count = 1, .tokens = tokens, .k = 1, .sorted = {},
                   .ids = nullptr, .slot_of_expert = nullptr};
-  work.activated_stride = cuda::activated_width(op.down.layout);
+  work.activated_stride = cuda::padded_width(op.down.layout);
+  const std::int64_t activated = tokens * work.activated_stride;
   work.activated = static_cast<__nv_bfloat16*>(cuda.state().scratch(
-      static_cast<std::size_t>(tokens * work.activated_stride) * sizeof(__nv_bfloat16)));
+      static_cast<std::size_t>(activated + tokens * cuda::padded_width(op.gate.layout)) * sizeof(__nv_bfloat16)));
+  work.x16 = work.activated + activated;
   cuda::run_gate_up(cuda, op.gate.layout.type, work);
   cuda::run_down_joined(cuda, op.down.layout.type, work, {}, cuda::rows_of(op.y));
 }

@@ -10,24 +10,14 @@
 namespace moetune {
 namespace {
 
-bool is_one_kernel(const NormGemm& op) {
+bool is_uniform(const NormGemm& op) {
   const MatrixLayout& first = op.parts[0].w.layout;
-  if (!cuda::norm_fits(static_cast<int>(op.x.dim(0)), static_cast<int>(op.x.dim(1)))) return false;
   for (const NormGemm::Part& part : op.parts)
     if (!part.w.empty() && (part.w.layout.packing != Packing::tiles || part.w.layout.type != first.type)) return false;
   return true;
 }
 
-}  // namespace
-
-void run(Cuda& cuda, const NormGemm& op) {
-  if (op.x.dim(0) == 0) return;
-  if (!is_one_kernel(op)) {
-    run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
-    for (const NormGemm::Part& part : op.parts)
-      if (!part.w.empty()) run(cuda, Gemm{.x = op.normed, .w = part.w, .y = part.y, .bias = part.bias});
-    return;
-  }
+cuda::TileGemm in_one(const NormGemm& op) {
   cuda::TileGemm gemm{};
   gemm.x = cuda::rows_of(op.x);
   gemm.tokens = static_cast<int>(op.x.dim(0));
@@ -43,7 +33,19 @@ void run(Cuda& cuda, const NormGemm& op) {
                                part.bias.empty() ? nullptr : part.bias.f32(), cuda::rows_of(part.y)};
     gemm.tiles += static_cast<int>(layout.tiles);
   }
-  cuda::tile_gemm(cuda, op.parts[0].w.layout.type, gemm);
+  return gemm;
+}
+
+}  // namespace
+
+void run(Cuda& cuda, const NormGemm& op) {
+  if (op.x.dim(0) == 0) return;
+  const NumberType type = op.parts[0].w.layout.type;
+  if (is_uniform(op))
+    if (const cuda::TileGemm gemm = in_one(op); cuda::norm_fits(cuda, type, gemm)) return cuda::tile_gemm(cuda, type, gemm);
+  run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
+  for (const NormGemm::Part& part : op.parts)
+    if (!part.w.empty()) run(cuda, Gemm{.x = op.normed, .w = part.w, .y = part.y, .bias = part.bias});
 }
 
 }  // namespace moetune

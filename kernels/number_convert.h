@@ -1,6 +1,6 @@
-// One number from and to its 16-bit forms, in plain integer arithmetic: the definition that the SIMD paths
-// are tested against. Rounding is to nearest, ties to even; NaN stays NaN; what f16 cannot hold becomes
-// infinite.
+// One number from and to its narrow forms, in plain integer arithmetic: the definition that the SIMD and GPU
+// paths are tested against. Rounding is to nearest, ties to even; NaN stays NaN; what f16 cannot hold becomes
+// infinite; fp8 and fp4 have no infinity and saturate.
 #pragma once
 
 #include <bit>
@@ -45,6 +45,63 @@ inline std::uint16_t f16_from_f32(float value) {
   }
   const std::uint32_t half = 0xFFFU + ((magnitude >> 13) & 1U);
   return static_cast<std::uint16_t>(sign | ((magnitude - (112U << 23) + half) >> 13));
+}
+
+inline constexpr float kLargestFp8 = 448.0F;  // e4m3
+inline constexpr float kLargestFp4 = 6.0F;    // e2m1
+
+// e4m3: sign, 4 bits of exponent (bias 7), 3 of mantissa.
+inline float f32_from_fp8(std::uint8_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x80U) << 24;
+  const std::uint32_t exponent = (bits >> 3) & 0xFU;
+  const std::uint32_t mantissa = bits & 7U;
+  if ((bits & 0x7FU) == 0x7FU) return std::bit_cast<float>(sign | 0x7FC00000U);  // NaN
+  if (exponent == 0)
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(mantissa) * 0x1p-9F) | sign);
+  return std::bit_cast<float>(sign | ((exponent + (127 - 7)) << 23) | (mantissa << 20));
+}
+
+inline std::uint8_t fp8_from_f32(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 24) & 0x80U;
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  if (magnitude > 0x7F800000U) return static_cast<std::uint8_t>(sign | 0x7FU);
+  if (magnitude >= std::bit_cast<std::uint32_t>(kLargestFp8)) return static_cast<std::uint8_t>(sign | 0x7EU);
+  if (magnitude < 0x3C800000U)  // below 2^-6: a multiple of 2^-9
+    return static_cast<std::uint8_t>(
+        sign | static_cast<std::uint32_t>(std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p9F)));
+  const std::uint32_t half = 0x7FFFFU + ((magnitude >> 20) & 1U);
+  return static_cast<std::uint8_t>(sign | ((magnitude - (120U << 23) + half) >> 20));
+}
+
+// e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, in 4 bits.
+inline float f32_from_fp4(unsigned bits) {
+  constexpr float kValues[8] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+  return (bits & 8U) != 0 ? -kValues[bits & 7U] : kValues[bits & 7U];
+}
+
+inline unsigned fp4_from_f32(float value) {
+  const float size = std::fabs(value);
+  const unsigned code = size <= 0.25F  ? 0U
+                        : size < 0.75F  ? 1U
+                        : size <= 1.25F ? 2U
+                        : size < 1.75F  ? 3U
+                        : size <= 2.5F  ? 4U
+                        : size < 3.5F   ? 5U
+                        : size <= 5.0F  ? 6U
+                                        : 7U;
+  return code | (std::bit_cast<std::uint32_t>(value) >> 31 << 3);
+}
+
+// e8m0, the shared scale of an mxfp4 group: 2^(bits - 127). 255 would be NaN and is never written.
+inline float f32_from_e8m0(std::uint8_t bits) {
+  return bits == 0 ? 0x1p-127F : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 23);
+}
+
+// Of a group whose largest magnitude this is: the power of two below it maps to 4, as OCP MX prescribes.
+inline std::uint8_t mxfp4_scale(float largest) {
+  const auto exponent = static_cast<int>(std::bit_cast<std::uint32_t>(largest) >> 23);
+  return static_cast<std::uint8_t>(exponent < 2 ? 0 : exponent - 2);
 }
 
 }  // namespace moetune

@@ -16,7 +16,8 @@
 namespace moetune {
 namespace {
 
-constexpr std::size_t kBlock = 32;  // elements of an int4 block
+constexpr std::size_t kBlock = 32;         // elements of an int4 block and of an mxfp4 group
+constexpr std::int64_t kFp8Block = 128;  // rows and columns that share a scale
 constexpr float kLargestInt8 = 127.0F;
 constexpr float kLargestInt4 = 7.0F;
 
@@ -74,6 +75,19 @@ void pack_int4(std::span<const float> values, std::size_t group, std::byte* pack
   }
 }
 
+// Nibbles of one row, for code(i) of 32-element blocks: byte i holds elements i and i + 16.
+void pack_mxfp4(std::span<const float> values, std::byte* packed, std::byte* scales) {
+  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, values.size());
+    const std::uint8_t bits = mxfp4_scale(largest_magnitude(values.subspan(begin, end - begin)));
+    scales[begin / kBlock] = static_cast<std::byte>(bits);
+    const float scale = f32_from_e8m0(bits);
+    const auto code = [&](std::size_t i) { return i < end ? fp4_from_f32(values[i] / scale) : 0U; };
+    for (std::size_t i = 0; i < kBlock / 2; ++i)
+      packed[begin / 2 + i] = static_cast<std::byte>(code(begin + i) | (code(begin + i + kBlock / 2) << 4));
+  }
+}
+
 template <class Convert>
 void pack_16_bit(std::span<const float> values, std::byte* packed, const Convert& convert) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -104,6 +118,8 @@ void quantize_row(std::span<const float> values, const MatrixLayout& layout, std
     case NumberType::int4:
     case NumberType::int4_g32:
       return pack_int4(values, static_cast<std::size_t>(quantization_group(layout.type)), packed, scales);
+    case NumberType::mxfp4:
+      return pack_mxfp4(values, packed, scales);
     default:
       throw std::invalid_argument("cannot quantize to " + std::string(name_of(layout.type)));
   }
@@ -145,6 +161,74 @@ void unpack_int4(const std::byte* packed, const std::byte* scales, std::int64_t 
   }
 }
 
+void unpack_mxfp4(const std::byte* packed, const std::byte* scales, std::int64_t in, float* y) {
+  constexpr auto block = static_cast<std::int64_t>(kBlock);
+  for (std::int64_t i = 0; i < in; ++i) {
+    const std::int64_t in_block = i % block;
+    const unsigned both = load<std::uint8_t>(packed, i / block * (block / 2) + in_block % (block / 2));
+    y[i] = f32_from_fp4(in_block < block / 2 ? both & 15U : both >> 4) *
+           f32_from_e8m0(load<std::uint8_t>(scales, i / block));
+  }
+}
+
+[[noreturn]] void refuse_in_row(std::int64_t row, const std::invalid_argument& error) {
+  throw std::invalid_argument("row " + std::to_string(row) + ", " + error.what());
+}
+
+// Rows [first, end) of one band of blocks, at most kFp8Block of them.
+void quantize_fp8_band(const Quantize& op, std::int64_t first, std::int64_t end) {
+  const MatrixLayout& layout = op.layout;
+  const auto in = static_cast<std::size_t>(layout.in);
+  const std::int64_t blocks = layout.scales_per_row;
+  std::vector<float> values(in * static_cast<std::size_t>(end - first));
+  std::vector<float> scales(static_cast<std::size_t>(blocks), 0.0F);
+  const auto row_of = [&](std::int64_t row) {
+    return std::span(values).subspan(static_cast<std::size_t>(row - first) * in, in);
+  };
+  for (std::int64_t row = first; row < end; ++row) {
+    widen_row(op.x, row, row_of(row));
+    try {
+      require_finite(row_of(row));
+    } catch (const std::invalid_argument& error) {
+      refuse_in_row(row, error);
+    }
+    for (std::size_t i = 0; i < in; ++i) {
+      float& largest = scales[i / static_cast<std::size_t>(kFp8Block)];
+      largest = std::max(largest, std::fabs(row_of(row)[i]));
+    }
+  }
+  for (float& scale : scales) scale /= kLargestFp8;
+  auto* const matrix = static_cast<std::byte*>(op.y);
+  for (std::int64_t row = first; row < end; ++row) {
+    std::byte* packed = matrix + row * layout.row_bytes;
+    std::memset(packed, 0, static_cast<std::size_t>(layout.row_bytes));
+    for (std::size_t i = 0; i < in; ++i) {
+      const float scale = scales[i / static_cast<std::size_t>(kFp8Block)];
+      packed[i] = static_cast<std::byte>(scale == 0.0F ? 0 : fp8_from_f32(row_of(row)[i] / scale));
+    }
+    std::memcpy(matrix + layout.scales_offset + row * blocks * layout.scale_bytes, scales.data(),
+                scales.size() * sizeof(float));
+  }
+}
+
+void quantize_rows(Cpu& cpu, const Quantize& op) {
+  const MatrixLayout& layout = op.layout;
+  auto* const matrix = static_cast<std::byte*>(op.y);
+  cpu.pool().parallel_for(layout.out, grain_for(8 * layout.in), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> values(static_cast<std::size_t>(layout.in));
+    for (std::int64_t row = begin; row < end; ++row) {
+      widen_row(op.x, row, values);
+      const std::int64_t scale_offset =
+          layout.scales_offset + row * layout.scales_per_row * layout.scale_bytes;
+      try {
+        quantize_row(values, layout, matrix + row * layout.row_bytes, matrix + scale_offset);
+      } catch (const std::invalid_argument& error) {
+        refuse_in_row(row, error);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void dequantize_row(const WeightMatrix& x, std::int64_t row, float* y) {
@@ -171,6 +255,13 @@ void dequantize_row(const WeightMatrix& x, std::int64_t row, float* y) {
     case NumberType::int4_g32:
       unpack_int4(values, scales, quantization_group(x.layout.type), in, y);
       return;
+    case NumberType::mxfp4:
+      unpack_mxfp4(values, scales, in, y);
+      return;
+    case NumberType::fp8:
+      for (std::int64_t i = 0; i < in; ++i)
+        y[i] = f32_from_fp8(load<std::uint8_t>(values, i)) * load<float>(scales, i / kFp8Block);
+      return;
     default:
       throw std::invalid_argument("cannot dequantize " + std::string(name_of(x.layout.type)));
   }
@@ -180,19 +271,15 @@ void run(Cpu& cpu, const Quantize& op) {
   const MatrixLayout& layout = op.layout;
   assert(op.x.rank() == 2 && op.x.dim(0) == layout.out && op.x.dim(1) == layout.in && op.y != nullptr);
   auto* matrix = static_cast<std::byte*>(op.y);
-  cpu.pool().parallel_for(layout.out, grain_for(8 * layout.in), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> values(static_cast<std::size_t>(layout.in));
-    for (std::int64_t row = begin; row < end; ++row) {
-      widen_row(op.x, row, values);
-      const std::int64_t scale_offset =
-          layout.scales_offset + row * layout.scales_per_row * layout.scale_bytes;
-      try {
-        quantize_row(values, layout, matrix + row * layout.row_bytes, matrix + scale_offset);
-      } catch (const std::invalid_argument& error) {
-        throw std::invalid_argument("row " + std::to_string(row) + ", " + error.what());
-      }
-    }
-  });
+  if (layout.type == NumberType::fp8) {
+    const std::int64_t bands = (layout.out + kFp8Block - 1) / kFp8Block;
+    cpu.pool().parallel_for(bands, grain_for(8 * kFp8Block * layout.in), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t band = begin; band < end; ++band)
+        quantize_fp8_band(op, band * kFp8Block, std::min((band + 1) * kFp8Block, layout.out));
+    });
+  } else {
+    quantize_rows(cpu, op);
+  }
   const std::int64_t used = layout.scales_offset + layout.out * layout.scales_per_row * layout.scale_bytes;
   std::memset(matrix + used, 0, static_cast<std::size_t>(layout.bytes - used));
 }

@@ -1,6 +1,7 @@
 // Quantize: a float matrix into any weight layout (weight_matrix.h); Dequantize: back. Round to nearest even,
 // symmetric: int8 scale = max|w| / 127 per row, int4 scale = max|w| / 7 per group, stored as f16 (rounded up
-// so that nothing clips).
+// so that nothing clips), fp8 scale = max|w| / 448 per block of 128 x 128 counted from the matrix' first row
+// and column, mxfp4 as OCP MX prescribes (what exceeds 6 of its scale saturates).
 #pragma once
 
 #include "kernels/device.h"

@@ -65,6 +65,13 @@ float weight_at(const WeightMatrix& w, std::int64_t row, std::int64_t column) {
       const std::int64_t group = column / quantization_group(w.layout.type);
       return static_cast<float>(nibble - 8) * f32_from_f16(load<std::uint16_t>(scales, group));
     }
+    case NumberType::fp8:
+      return f32_from_fp8(load<std::uint8_t>(values, column)) * load<float>(scales, column / 128);
+    case NumberType::mxfp4: {
+      const unsigned both = load<std::uint8_t>(values, column / 32 * 16 + column % 16);
+      return f32_from_fp4(column % 32 < 16 ? both & 15U : both >> 4) *
+             f32_from_e8m0(load<std::uint8_t>(scales, column / 32));
+    }
     default:
       throw std::invalid_argument("no weights are stored as " + std::string(name_of(w.layout.type)));
   }

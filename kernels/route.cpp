@@ -60,6 +60,12 @@ void to_scores(RouteRule rule, std::span<const float> logits, std::span<float> s
                            [](float logit) { return 1.0F / (1.0F + std::exp(-logit)); });
     return;
   }
+  if (rule == RouteRule::sqrt_softplus_bias) {
+    std::ranges::transform(logits, scores.begin(), [](float logit) {
+      return std::sqrt(std::max(logit, 0.0F) + std::log1p(std::exp(-std::fabs(logit))));
+    });
+    return;
+  }
   const float largest = *std::ranges::max_element(logits);
   float sum = 0.0F;
   for (std::size_t i = 0; i < logits.size(); ++i) sum += scores[i] = std::exp(logits[i] - largest);

@@ -16,6 +16,7 @@ PickRule rule_of(const Route& op, int experts) {
           .groups = op.groups,
           .kept_groups = op.kept_groups,
           .scale = op.scale,
+          .is_softmax = op.rule == RouteRule::softmax,
           .is_sigmoid = op.rule == RouteRule::grouped_sigmoid_bias,
           .normalizes = op.normalize,
           .ids_are_given = op.ids_are_given};

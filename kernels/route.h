@@ -5,6 +5,7 @@
 // the experts form groups, a group's score is the sum of its two largest biased scores, only the best groups
 // take part; weights are the unbiased scores, renormalised (+ 1e-20) and scaled. Ties go to the lower expert
 // id.
+// sqrt_softplus_bias (DeepSeek-V4): the same with sqrt(softplus(logit)) for scores.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace moetune {
 
-enum class RouteRule : std::uint8_t { softmax, grouped_sigmoid_bias };
+enum class RouteRule : std::uint8_t { softmax, grouped_sigmoid_bias, sqrt_softplus_bias };
 
 struct Route {
   Tensor logits;   // (tokens, experts) f32

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kMostTokens = 32;
-constexpr int kWantedBlocks = 128;
+constexpr int kWantedBlocks = 256;  // of a step: more of them only read x more often
 
 struct Work {
   cuda::Rows x;
@@ -94,17 +94,14 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
     float sum = 0.0F;
     for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
     work.logits.row(token)[expert] = sum * inverse;
-    __threadfence();
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    const int before = atomicAdd(work.arrived + token, 1);
-    is_last = before == static_cast<int>(gridDim.x) - 1;
+    is_last = cuda::arrive(work.arrived + token) == static_cast<int>(gridDim.x) - 1;
     if (is_last) work.arrived[token] = 0;
   }
   __syncthreads();
   if (!is_last || warp != 0) return;
-  __threadfence();
   const float* logits = work.logits.row(token);
   for (int i = lane; i < work.rule.experts; i += 32) shared[i] = __ldcg(logits + i);
   __syncwarp();
@@ -140,7 +137,7 @@ void run(Cuda& cuda, const Router& op) {
   }
   const auto experts = static_cast<int>(op.w.layout.out);
   int experts_per_block = 1;
-  while (experts_per_block < kWarps && experts / experts_per_block > kWantedBlocks) experts_per_block *= 2;
+  while (experts_per_block < kWarps && experts * tokens / experts_per_block > kWantedBlocks) experts_per_block *= 2;
   const Work work{.x = cuda::rows_of(op.x),
                   .norm = op.norm.f32(),
                   .normed = cuda::rows_of(op.normed),

@@ -1,5 +1,6 @@
 // One block a row. The draw itself is sample.cpp's: Gumbel noise from the same Philox numbers, largest score
 // wins, ties to the lower id.
+#include "kernels/cuda/philox.cuh"
 #include "kernels/cuda/view.cuh"
 #include "kernels/sample.h"
 
@@ -7,27 +8,6 @@ namespace moetune {
 namespace {
 
 constexpr int kThreads = 512;
-
-struct Random4 {
-  std::uint32_t value[4];
-};
-__device__ Random4 philox(std::uint32_t c0, std::uint32_t c1, std::uint64_t key) {
-  std::uint32_t counter[4] = {c0, c1, 0, 0};
-  auto low_key = static_cast<std::uint32_t>(key);
-  auto high_key = static_cast<std::uint32_t>(key >> 32);
-#pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t first = std::uint64_t{0xD2511F53U} * counter[0];
-    const std::uint64_t second = std::uint64_t{0xCD9E8D57U} * counter[2];
-    const std::uint32_t next[4] = {
-        static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ low_key, static_cast<std::uint32_t>(second),
-        static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ high_key, static_cast<std::uint32_t>(first)};
-    for (int i = 0; i < 4; ++i) counter[i] = next[i];
-    low_key += 0x9E3779B9U;
-    high_key += 0xBB67AE85U;
-  }
-  return {{counter[0], counter[1], counter[2], counter[3]}};
-}
 
 struct Best {
   float score;
@@ -46,10 +26,10 @@ __global__ void __launch_bounds__(kThreads)
   const float* from = logits.row(blockIdx.x);
   Best best{-INFINITY, 0x7FFFFFFF};
   for (int block = static_cast<int>(threadIdx.x) * 4; block < vocabulary; block += kThreads * 4) {
-    Random4 random{};
+    cuda::Random4 random{};
     if (temperature > 0.0F)
-      random =
-          philox(static_cast<std::uint32_t>(block / 4), static_cast<std::uint32_t>(keys[blockIdx.x]), seed);
+      random = cuda::philox(static_cast<std::uint32_t>(block / 4), static_cast<std::uint32_t>(keys[blockIdx.x]), 0,
+                            0, seed);
     for (int i = 0; i < 4 && block + i < vocabulary; ++i) {
       float score = from[block + i];
       if (temperature > 0.0F) {

@@ -27,8 +27,8 @@ class TilePacker {
     std::byte* at = to_ + tile * layout_.tile_bytes;
     std::memset(at, 0, static_cast<std::size_t>(layout_.tile_bytes));
     const bool is_packed = layout_.chunk == 128;
-    // A nibble stands for value + 8: zero is not the zero byte.
-    if (is_packed)
+    // An int4 nibble stands for value + 8: zero is not the zero byte.
+    if (is_packed && layout_.type != NumberType::mxfp4)
       for (std::int64_t chunk = 0; chunk < layout_.chunks; ++chunk)
         std::memset(at + chunk * layout_.chunk_bytes, 0x88, 1024);
     const std::int64_t end = std::min(layout_.out, (tile + 1) * kTileRows);
@@ -73,6 +73,12 @@ class TilePacker {
     const std::int64_t group = rows.scales_per_row == 1 && layout_.type == NumberType::int8
                                    ? layout_.in
                                    : quantization_group(layout_.type);
+    if (layout_.type == NumberType::fp8) {  // a chunk is narrower than a block: each gets its block's scale
+      for (std::int64_t column = 0; column < layout_.in; column += layout_.chunk)
+        std::memcpy(to_ + scale_place_in_tiles(layout_, row, column), scales + column / group * rows.scale_bytes,
+                    static_cast<std::size_t>(rows.scale_bytes));
+      return;
+    }
     for (std::int64_t index = 0; index < rows.scales_per_row; ++index)
       std::memcpy(to_ + scale_place_in_tiles(layout_, row, index * group), scales + index * rows.scale_bytes,
                   static_cast<std::size_t>(rows.scale_bytes));

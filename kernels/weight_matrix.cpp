@@ -25,17 +25,17 @@ void set_values(MatrixLayout& layout) {
       layout.row_bytes = layout.in * 2;
       break;
     case NumberType::int8:
+    case NumberType::fp8:
       layout.row_bytes = layout.in;
       break;
     case NumberType::int4:
     case NumberType::int4_g32:
+    case NumberType::mxfp4:
       layout.row_bytes = ceil_div(layout.in, kPackedBlock) * (kPackedBlock / 2);
       break;
-    case NumberType::fp8:
-    case NumberType::mxfp4:
     case NumberType::i32:
       throw std::invalid_argument("a weight matrix cannot be stored as " + std::string(name_of(layout.type)) +
-                                  " (accepted: f32, f16, bf16, int8, int4, int4_g32)");
+                                  " (accepted: f32, f16, bf16, fp8, int8, int4, int4_g32, mxfp4)");
   }
   layout.row_bytes = round_up(layout.row_bytes, kRowAlignment);
 }
@@ -46,7 +46,7 @@ void set_scales(MatrixLayout& layout) {
     layout.scale_bytes = 4;
   } else if (const int group = quantization_group(layout.type); group > 0) {
     layout.scales_per_row = ceil_div(layout.in, group);
-    layout.scale_bytes = 2;
+    layout.scale_bytes = layout.type == NumberType::fp8 ? 4 : layout.type == NumberType::mxfp4 ? 1 : 2;
   }
 }
 }  // namespace

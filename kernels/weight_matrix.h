@@ -3,8 +3,9 @@
 //
 // int4 and int4_g32: rows are cut into blocks of 32 elements; byte i (0..15) of a block holds element i in
 // its low and element i + 16 in its high nibble, as value + 8. A last block that is not full is padded with
-// zeros (nibble 8). One f16 scale per group. int8: one signed byte an element, one f32 scale per row. Rows
-// start at multiples of 16 bytes.
+// zeros (nibble 8). One f16 scale per group. int8: one signed byte an element, one f32 scale per row.
+// mxfp4: nibbles lie as in int4 (e2m1, zero is 0), one e8m0 byte per 32. fp8: one e4m3 byte an element; the f32
+// scale of a 128 x 128 block stands in each of its rows. Rows start at multiples of 16 bytes.
 #pragma once
 
 #include <cstddef>

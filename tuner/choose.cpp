@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tuner/contender.h"
+#include "tuner/metric_facts.h"
 
 namespace moetune {
 namespace {
@@ -16,6 +17,16 @@ using Verdict = Recommendation::Verdict;
 using Contenders = std::vector<const Contender*>;
 
 constexpr double as_good = 0.01;  // within 1 % of the best, fewer changes count more
+
+// What is more than this many times worse than the best in the search has no chance in a final round: moods
+// of a machine under load were seen to differ by 1.8.
+constexpr double hopeless = 2.0;
+
+constexpr auto not_measured_again =
+    "NOT MEASURED AGAIN: there is no final round of the finalists. The times below are the search's, each "
+    "measured once and at "
+    "another time than the default's: what looks like a gain may be the machine's mood. 'moetune tune "
+    "--resume' makes up for it.";
 
 const Contender& best_of(const Contenders& some) {
   return **std::min_element(some.begin(), some.end(), [](const Contender* a, const Contender* b) {
@@ -41,12 +52,33 @@ std::string changes_count(int changes) {
 
 class Choice {
  public:
-  explicit Choice(const ChoiceInput& input)
-      : input_(input), objective_(input.objectives.front()), all_(contenders(input)) {
+  // round: nullptr: as the search measured it. It must outlive the choice.
+  Choice(const ChoiceInput& input, const FinalRound* round)
+      : input_(input), objective_(input.objectives.front()), round_(round), all_(contenders(input, round)) {
     for (const Contender& contender : all_) {
       if (contender.is_default) default_ = &contender;
-      if (contender.acceptable) acceptable_.push_back(&contender);
+      if (contender.acceptable && (round == nullptr || contender.measured_again))
+        acceptable_.push_back(&contender);
     }
+  }
+
+  std::vector<std::int64_t> finalists() {
+    if (acceptable_.size() < 2 || !is_timed(objective_.metric)) return {};
+    std::vector<std::int64_t> numbers;
+    const auto add = [&](std::int64_t number) {
+      if (numbers.size() < most_finalists && std::ranges::find(numbers, number) == numbers.end())
+        numbers.push_back(number);
+    };
+    if (default_ != nullptr && default_->acceptable) add(default_->trial->number);
+    if (const auto would_be = decide().trial) add(*would_be);
+    Contenders others = acceptable_;
+    std::ranges::stable_sort(others, {}, [](const Contender* contender) { return contender->value; });
+    const double best = others.front()->value;
+    const double worst = best > 0.0 ? hopeless * best : best / hopeless;
+    for (const Contender* contender : others)
+      if (contender->value <= worst) add(contender->trial->number);
+    if (numbers.size() < 2) numbers.clear();
+    return numbers;
   }
 
   Recommendation decide() {
@@ -56,7 +88,8 @@ class Choice {
 
     Contenders better;
     for (const Contender* contender : acceptable_)
-      if (clears(*contender, *default_)) better.push_back(contender);
+      if (!contender->is_default && clears_default(*contender, *default_, objective_))
+        better.push_back(contender);
     if (!better.empty()) return replaced(simplest_of_the_best(better));
     return default_stays();
   }
@@ -85,19 +118,31 @@ class Choice {
   }
 
   Recommendation replaced(const Contender& chosen) const {
-    return made(Verdict::replaced, chosen,
-                fmt::format("{}, {} the default's {}; {}.", named(chosen),
-                            difference_text(chosen, *default_, objective_),
-                            measured_text(*default_, objective_), gate_text(chosen, input_)));
+    return made(
+        Verdict::replaced, chosen,
+        fmt::format("{}, {} the default's {}{}; {}.", named(chosen),
+                    chosen.ratio ? ratio_text(*chosen.ratio) : difference_text(chosen, *default_, objective_),
+                    measured_text(*default_, objective_), in_turns(), gate_text(chosen, input_)));
+  }
+
+  // How the figures were made, where that is worth saying.
+  std::string in_turns() const {
+    if (round_ == nullptr) return "";
+    return fmt::format(", measured in turns {} times in fresh processes", round_->passes);
   }
 
   Recommendation default_stays() const {
     const Contender& best = best_of(acceptable_);
-    const std::string own = fmt::format("The default configuration stays: {}; {}.",
-                                        measured_text(*default_, objective_), gate_text(*default_, input_));
+    const std::string own =
+        fmt::format("The default configuration stays: {}{}; {}.", measured_text(*default_, objective_),
+                    in_turns(), gate_text(*default_, input_));
     if (best.is_default || !(best.value < default_->value))
       return made(Verdict::default_stays, *default_,
                   own + " No acceptable configuration was measured to be better.");
+    if (best.ratio)
+      return made(Verdict::indeterminate, *default_,
+                  fmt::format("{} Indeterminate: {} is {} the default's, which may be no difference at all.",
+                              own, named(best), ratio_text(*best.ratio)));
     const std::string doubt = best.interval && default_->interval
                                   ? "but the intervals overlap"
                                   : "but there are too few samples for an interval";
@@ -108,8 +153,9 @@ class Choice {
 
   Recommendation without_default() const {
     const Contender& chosen = simplest_of_the_best(acceptable_);
-    return made(Verdict::no_default, chosen,
-                fmt::format("{}; {}. {}", named(chosen), gate_text(chosen, input_), why_no_default()));
+    return made(
+        Verdict::no_default, chosen,
+        fmt::format("{}{}; {}. {}", named(chosen), in_turns(), gate_text(chosen, input_), why_no_default()));
   }
 
   std::string why_no_default() const {
@@ -149,10 +195,9 @@ class Choice {
   Recommendation nothing_meets_gate() const {
     // How many times the allowed distance, in the worse of the two metrics.
     const auto excess = [&](const Contender& contender) {
-      const auto kl = contender.trial->metrics.find("kl_mean");
-      const auto agreement = contender.trial->metrics.find("top1_agreement");
-      if (kl == contender.trial->metrics.end() || agreement == contender.trial->metrics.end())
-        return HUGE_VAL;
+      const auto kl = contender.metrics.find("kl_mean");
+      const auto agreement = contender.metrics.find("top1_agreement");
+      if (kl == contender.metrics.end() || agreement == contender.metrics.end()) return HUGE_VAL;
       return std::max(kl->second.value / input_.gate.most_kl,
                       (1.0 - agreement->second.value) / (1.0 - input_.gate.least_agreement));
     };
@@ -173,7 +218,8 @@ class Choice {
   std::string best_rejected(const Contender& chosen) const {
     Contenders rejected;
     for (const Contender& contender : all_)
-      if (!contender.acceptable && contender.value < chosen.value) rejected.push_back(&contender);
+      if (!contender.acceptable && contender.search_value < chosen.search_value)
+        rejected.push_back(&contender);
     if (rejected.empty()) return "";
     const Contender& best = best_of(rejected);
     return fmt::format(" Best of what is not acceptable, {}; {}.", named(best), rejection_text(best, input_));
@@ -189,7 +235,8 @@ class Choice {
     std::string why;
     if (runner_up.value >= chosen.value) {
       why = better_text(runner_up, chosen);
-    } else if (default_ != nullptr && default_->acceptable && !clears(runner_up, *default_)) {
+    } else if (default_ != nullptr && default_->acceptable && !runner_up.is_default &&
+               !clears_default(runner_up, *default_, objective_)) {
       why = better_text(runner_up, chosen) + ", but not better than the default beyond doubt";
     } else {
       why = fmt::format("{}, but within 1 %, and it takes {} instead of {}", better_text(runner_up, chosen),
@@ -200,6 +247,7 @@ class Choice {
 
   const ChoiceInput& input_;
   const Objective& objective_;
+  const FinalRound* round_;
   std::vector<Contender> all_;
   Contenders acceptable_;
   const Contender* default_ = nullptr;
@@ -211,6 +259,16 @@ std::vector<std::string> accuracy_parameters() {
   return {"top_k", "top_k_rule", "reroute_margin", "expert_quant", "dense_quant", "kv_type"};
 }
 
-Recommendation choose(const ChoiceInput& input) { return Choice(input).decide(); }
+std::vector<std::int64_t> finalists(const ChoiceInput& input) { return Choice(input, nullptr).finalists(); }
+
+Recommendation choose(const ChoiceInput& input) {
+  const std::vector<std::int64_t> wanted = finalists(input);
+  std::optional<FinalRound> round =
+      final_round(wanted, std::ssize(input.trials), input.measured_again, input.objectives.front());
+  Recommendation recommendation = Choice(input, round ? &*round : nullptr).decide();
+  if (!wanted.empty() && !round) recommendation.caution = not_measured_again;
+  recommendation.final_round = std::move(round);
+  return recommendation;
+}
 
 }  // namespace moetune

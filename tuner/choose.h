@@ -10,6 +10,7 @@
 
 #include "engine/facts/workload.h"
 #include "tuner/accuracy_gate.h"
+#include "tuner/final_round.h"
 #include "tuner/objective.h"
 #include "tuner/trial.h"
 
@@ -22,7 +23,8 @@ struct ChoiceInput {
   Configuration default_configuration;
   // Parameters that must keep the default's value where accuracy is not known; see accuracy_parameters().
   std::vector<std::string> accuracy_parameters;
-  std::optional<Slo> slo;  // service level; empty: none
+  std::optional<Slo> slo;                      // service level; empty: none
+  std::span<const Trial> measured_again = {};  // of final rounds
 };
 
 // What the contract keeps at the model's own while accuracy is unknown: the number
@@ -43,15 +45,27 @@ struct Recommendation {
   std::string reason;                 // sentences for a person
   std::optional<std::int64_t> runner_up;
   std::string why_not_runner_up;
+  // What the verdict rests on; empty: on the search alone, as `caution` then says wherever a final round
+  // could tell more.
+  std::optional<FinalRound> final_round = std::nullopt;
+  std::string caution = "";
 };
 
+// Who is worth measuring again before a verdict: the default first, then what the search alone would
+// recommend, then the best of what is acceptable, as far as they have a chance. Empty: nothing to compare, or
+// the first objective does not depend on time.
+std::vector<std::int64_t> finalists(const ChoiceInput& input);
+
+// 0. Where a final round holds all finalists, they alone compete, with its times; a finalist that failed in
+// it is not
+//    acceptable. Otherwise everything competes as the search measured it, and `caution` says so.
 // 1. Of several trials of one configuration the last ok one counts.
 // 2. Acceptable is what meets the gate. Where accuracy is unknown (synthetic weights) only configurations
 // that agree
 //    with the default in all accuracy_parameters are acceptable, unless the gate is "none".
 //    What is known to miss the service level is not acceptable either, unless nothing acceptable keeps it.
 // 3. The default configuration is replaced only by one whose interval is better than the default's as a
-// whole.
+// whole; with a final round: whose paired ratio to the default has an interval beyond 1 as a whole.
 // 4. Of those that are, and lie within 1 % of the best, the one with the fewest changes from the default
 // wins; then
 //    the better value; then the lower trial number.

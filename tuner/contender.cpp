@@ -72,7 +72,7 @@ std::optional<double> value_for(const Slo& slo, const Metrics& metrics) {
 
 }  // namespace
 
-std::vector<Contender> contenders(const ChoiceInput& input) {
+std::vector<Contender> contenders(const ChoiceInput& input, const FinalRound* round) {
   std::vector<Contender> all;
   const Objective& objective = input.objectives.front();
   for (const Trial* trial : latest_ok_trials(input.trials)) {
@@ -80,8 +80,22 @@ std::vector<Contender> contenders(const ChoiceInput& input) {
     if (!values) continue;
     Contender contender;
     contender.trial = trial;
-    contender.value = values->front();
-    contender.interval = interval_of(trial->metrics.at(objective.metric), objective);
+    contender.metrics = trial->metrics;
+    contender.search_value = values->front();
+    if (const Finalist* finalist = round == nullptr ? nullptr : round->find(trial->number)) {
+      contender.failure = finalist->failure;
+      contender.measured_again = finalist->failure.empty();
+      contender.ratio = finalist->ratio;
+      if (contender.measured_again) contender.metrics = with_final_times(trial->metrics, *finalist);
+    }
+    const Measurement& measured = contender.metrics.at(objective.metric);
+    contender.value = turned(objective, measured.value);
+    // Ranked by what was compared within passes; the medians over all passes hold the moods between them as
+    // well.
+    if (contender.ratio)
+      contender.value = turned(
+          objective, contender.ratio->value * round->finalists.front().metrics.at(objective.metric).value);
+    contender.interval = interval_of(measured, objective);
     contender.changes = changes_from(trial->configuration, input.default_configuration);
     contender.is_default = trial->configuration == input.default_configuration;
     contender.gate = judge(trial->metrics, input.gate);
@@ -89,21 +103,45 @@ std::vector<Contender> contenders(const ChoiceInput& input) {
         contender.gate.verdict == GateVerdict::met ||
         (contender.gate.verdict == GateVerdict::unknown && agrees_with_default(trial->configuration, input));
     if (input.slo)
-      if (const auto ms = value_for(*input.slo, trial->metrics))
+      if (const auto ms = value_for(*input.slo, contender.metrics))
         contender.keeps_slo = *ms <= input.slo->limit_ms;
     all.push_back(std::move(contender));
   }
   // Where nothing keeps the service level it cannot choose.
-  const bool slo_chooses = std::any_of(all.begin(), all.end(), [](const Contender& contender) {
-    return contender.accurate_enough && contender.keeps_slo.value_or(true);
+  const auto could_run = [](const Contender& contender) {
+    return contender.accurate_enough && contender.failure.empty();
+  };
+  const bool slo_chooses = std::any_of(all.begin(), all.end(), [&](const Contender& contender) {
+    return could_run(contender) && contender.keeps_slo.value_or(true);
   });
   for (Contender& contender : all)
-    contender.acceptable = contender.accurate_enough && (!slo_chooses || contender.keeps_slo.value_or(true));
+    contender.acceptable = could_run(contender) && (!slo_chooses || contender.keeps_slo.value_or(true));
   return all;
 }
 
 bool clears(const Contender& a, const Contender& b) {
   return a.interval && b.interval && a.interval->high < b.interval->low;
+}
+
+bool clears_default(const Contender& contender, const Contender& default_contender,
+                    const Objective& objective) {
+  if (!contender.ratio) return clears(contender, default_contender);
+  if (!contender.ratio->low || !contender.ratio->high) return false;
+  return objective.maximize ? *contender.ratio->low > 1.0 : *contender.ratio->high < 1.0;
+}
+
+std::string ratio_text(const Measurement& ratio, const std::string& reference) {
+  const auto size = [](double value) { return percent(std::abs(1.0 - value)); };
+  const auto difference = [&](double value) { return size(value) + (value < 1.0 ? " under" : " over"); };
+  const std::string value =
+      reference.empty() ? difference(ratio.value) : fmt::format("{} {}", difference(ratio.value), reference);
+  if (!ratio.low || !ratio.high) return value;
+  const std::string kind = ratio.processes < 6 ? "range" : "95 % interval";
+  if ((*ratio.low < 1.0) != (*ratio.high < 1.0))
+    return fmt::format("{} ({} {} to {})", value, kind, difference(*ratio.low), difference(*ratio.high));
+  const bool is_under = ratio.value < 1.0;  // the smaller difference first
+  return fmt::format("{} ({} {} to {})", value, kind, size(is_under ? *ratio.high : *ratio.low),
+                     size(is_under ? *ratio.low : *ratio.high));
 }
 
 std::string changes_text(const Contender& contender, const Configuration& default_configuration) {
@@ -118,7 +156,7 @@ std::string changes_text(const Contender& contender, const Configuration& defaul
 }
 
 std::string measured_text(const Contender& contender, const Objective& objective) {
-  const Measurement& measurement = contender.trial->metrics.at(objective.metric);
+  const Measurement& measurement = contender.metrics.at(objective.metric);
   std::string text = value_text(objective.metric, measurement.value);
   if (measurement.low && measurement.high)
     text += fmt::format(" ({}-{})", number_text(objective.metric, *measurement.low),
@@ -142,7 +180,7 @@ std::string better_text(const Contender& contender, const Contender& other) {
 std::string gate_text(const Contender& contender, const ChoiceInput& input) {
   if (contender.gate.verdict != GateVerdict::unknown) return contender.gate.words;
   const char* const cause =
-      is_synthetic(contender.trial->metrics) ? "synthetic weights have none" : "none was measured";
+      is_synthetic(contender.metrics) ? "synthetic weights have none" : "none was measured";
   return contender.accurate_enough
              ? fmt::format("accuracy unknown ({}), but it keeps the model's own top-k and number types",
                            cause)
@@ -157,13 +195,13 @@ std::string others_text(const Contender& contender, const Contender* default_con
   std::string text;
   for (const Objective& objective : input.objectives.subspan(1)) {
     if (objective.metric == "kl_mean" || objective.metric == "top1_agreement") continue;
-    const auto own = contender.trial->metrics.find(objective.metric);
-    if (own == contender.trial->metrics.end()) continue;
+    const auto own = contender.metrics.find(objective.metric);
+    if (own == contender.metrics.end()) continue;
     text += fmt::format("{}{} {}", text.empty() ? " Also: " : ", ", objective.metric,
                         value_text(objective.metric, own->second.value));
     if (default_contender == nullptr || contender.is_default) continue;
-    const auto theirs = default_contender->trial->metrics.find(objective.metric);
-    if (theirs != default_contender->trial->metrics.end())
+    const auto theirs = default_contender->metrics.find(objective.metric);
+    if (theirs != default_contender->metrics.end())
       text += fmt::format(" (default {})", value_text(objective.metric, theirs->second.value));
   }
   return text.empty() ? text : text + ".";
@@ -173,13 +211,14 @@ std::string slo_text(const Contender& contender, const ChoiceInput& input) {
   if (!input.slo) return "";
   const std::string level =
       fmt::format("the service level {} <= {} ms", input.slo->metric, input.slo->limit_ms);
-  const auto ms = value_for(*input.slo, contender.trial->metrics);
+  const auto ms = value_for(*input.slo, contender.metrics);
   if (!ms) return level + " is not known to be kept: too few samples";
   return fmt::format("{} {}: {} ms", *ms <= input.slo->limit_ms ? "meets" : "misses", level,
                      number_text(metric_of(*input.slo), *ms));
 }
 
 std::string rejection_text(const Contender& contender, const ChoiceInput& input) {
+  if (!contender.failure.empty()) return "failed when it was measured again: " + contender.failure;
   return contender.accurate_enough ? slo_text(contender, input) : gate_text(contender, input);
 }
 

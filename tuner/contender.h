@@ -6,27 +6,40 @@
 #include <vector>
 
 #include "tuner/choose.h"
+#include "tuner/final_round.h"
 #include "tuner/statistics.h"
 
 namespace moetune {
 
 struct Contender {
   const Trial* trial = nullptr;
+  Metrics metrics;                   // the trial's, times from the final round where it was in it
   double value = 0.0;                // of the first objective, to be minimised
+  double search_value = 0.0;         // the same as the search measured it
   std::optional<Interval> interval;  // of it, to be minimised; empty: too few samples to have one
   int changes = 0;                   // parameters whose value is not the default's
   bool is_default = false;
   bool accurate_enough = false;
   GateJudgement gate;
-  std::optional<bool> keeps_slo;  // empty: no service level, or not known
-  bool acceptable = false;        // both; see rule 2 of choose()
+  std::optional<bool> keeps_slo;     // empty: no service level, or not known
+  bool acceptable = false;           // both; see rule 2 of choose()
+  bool measured_again = false;       // in the final round, without a failure
+  std::optional<Measurement> ratio;  // to the default's value, paired within the passes of the final round
+  std::string failure;               // why it could not be measured again
 };
 
-// All trials that count, in the order of the log.
-std::vector<Contender> contenders(const ChoiceInput& input);
+// All trials that count, in the order of the log. round: nullptr: as the search measured them.
+std::vector<Contender> contenders(const ChoiceInput& input, const FinalRound* round);
 
 // a is better than b beyond doubt: its interval as a whole. False when one has no interval.
 bool clears(const Contender& a, const Contender& b);
+// The same by the paired ratio to the default.
+bool clears_default(const Contender& contender, const Contender& default_contender,
+                    const Objective& objective);
+// "14 % under (95 % interval 12 % to 16 %)", "1.0 % under (95 % interval 2.1 % under to 0.3 % over)": a
+// paired ratio.
+// reference: what it is under or over, put before the interval; may be empty.
+std::string ratio_text(const Measurement& ratio, const std::string& reference = "");
 
 // "top_k 7, expert_quant int8", "the default configuration"
 std::string changes_text(const Contender& contender, const Configuration& default_configuration);

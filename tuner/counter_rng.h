@@ -17,6 +17,8 @@ enum class RngStage : std::uint32_t {
   nsga2_refill = 6,
   trial_seed = 7,
   bootstrap = 8,
+  final_round_seed = 9,
+  synthetic_mood = 10,
 };
 
 class CounterRng {

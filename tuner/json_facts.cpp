@@ -4,6 +4,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -23,7 +24,7 @@ int integer_or(const JsonFields& fields, std::string_view name, std::int64_t low
 double number_between(const JsonFields& fields, std::string_view name, double low, double high) {
   const double number = fields.number(name);
   if (number < low || number > high)
-    throw InputError(fields.place(name), shown(fields.required(name)), shown(low) + " to " + shown(high));
+    refuse(fields.place(name), shown(fields.required(name)), shown(low) + " to " + shown(high));
   return number;
 }
 
@@ -36,7 +37,7 @@ Slo slo_from_json(const json& object, const std::string& where) {
   fields.only({"metric", "limit_ms"});
   const Slo slo{fields.text("metric"), fields.number("limit_ms")};
   if (slo.limit_ms <= 0.0)
-    throw InputError(fields.place("limit_ms"), shown(fields.required("limit_ms")), "a time above 0");
+    refuse(fields.place("limit_ms"), shown(fields.required("limit_ms")), "a time above 0");
   return slo;
 }
 
@@ -122,14 +123,14 @@ Workload workload_from_json(const json& object, const std::string& where) {
   workload.rounds = integer_or(fields, "rounds", 1, most_rounds, 1);
   workload.round_prompt_tokens = integer_or(fields, "round_prompt_tokens", 0, longest_text / most_rounds, 0);
   workload.tool_gap_seconds = pause_or_none(fields, "tool_gap_seconds");
-  workload.typed_pieces = integer_or(fields, "typed_pieces", 1, workload.prompt_tokens, 1);
+  const int most_pieces = is_noted(fields.place("prompt_tokens")) ? int{longest_text} : workload.prompt_tokens;
+  workload.typed_pieces = integer_or(fields, "typed_pieces", 1, most_pieces, 1);
   workload.piece_gap_seconds = pause_or_none(fields, "piece_gap_seconds");
   if (fields.has("prewarmed")) workload.prewarmed = fields.flag("prewarmed");
   if (fields.has("poisson_arrivals")) workload.poisson_arrivals = fields.flag("poisson_arrivals");
   if (fields.has("seed")) workload.seed = fields.unsigned_integer("seed");
   if (workload.rounds > 1 && workload.round_prompt_tokens == 0)
-    throw InputError(fields.place("round_prompt_tokens"),
-                     "0 with " + std::to_string(workload.rounds) + " rounds", "1 or more");
+    refuse(fields.place("round_prompt_tokens"), "0 with " + std::to_string(workload.rounds) + " rounds", "1 or more");
   if (fields.has("slo")) workload.slo = slo_from_json(fields.object("slo"), fields.place("slo"));
   return workload;
 }

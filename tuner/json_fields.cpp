@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/facts/error.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -23,6 +24,11 @@ struct Refused {
   std::string found;
   std::string accepted;
 };
+
+// Stand-ins for what was refused; see problems.h.
+const json no_value;
+const json no_list = json::array();
+const json no_object = json::object();
 
 std::string joined(const std::vector<std::string_view>& names) {
   std::string text;
@@ -96,7 +102,8 @@ std::string shown(const json& value) {
 std::string scalar_text(const json& value, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number()) return number_text(value);
-  throw InputError(where, shown(value), "a text or a number");
+  refuse(where, shown(value), "a text or a number");
+  return {};
 }
 
 std::string canonical_number(const std::string& text) {
@@ -110,8 +117,9 @@ json scalar_json(const std::string& text) {
   return text;
 }
 
-JsonFields::JsonFields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
-  if (!object_.is_object()) throw InputError(where_, shown(object_), "an object");
+JsonFields::JsonFields(const json& object, std::string where)
+    : object_(object.is_object() ? object : no_object), where_(std::move(where)) {
+  if (!object.is_object()) refuse(where_, shown(object), "an object");
 }
 
 std::string JsonFields::place(std::string_view field) const {
@@ -127,26 +135,30 @@ bool JsonFields::has(std::string_view field) const {
 
 const json& JsonFields::required(std::string_view field) const {
   const auto found = object_.find(std::string(field));
-  if (found == object_.end()) throw InputError(where_, "field '" + std::string(field) + "' is missing", "");
-  return *found;
+  if (found != object_.end()) return *found;
+  refuse(where_, "field '" + std::string(field) + "' is missing", "", place(field));
+  return no_value;
 }
 
 const json& JsonFields::array(std::string_view field) const {
   const json& value = required(field);
-  if (!value.is_array()) throw InputError(place(field), shown(value), "a list");
-  return value;
+  if (value.is_array()) return value;
+  refuse(place(field), shown(value), "a list");
+  return no_list;
 }
 
 const json& JsonFields::object(std::string_view field) const {
   const json& value = required(field);
-  if (!value.is_object()) throw InputError(place(field), shown(value), "an object");
-  return value;
+  if (value.is_object()) return value;
+  refuse(place(field), shown(value), "an object");
+  return no_object;
 }
 
 std::string JsonFields::text(std::string_view field) const {
   const json& value = required(field);
-  if (!value.is_string()) throw InputError(place(field), shown(value), "a text");
-  return value.get<std::string>();
+  if (value.is_string()) return value.get<std::string>();
+  refuse(place(field), shown(value), "a text");
+  return {};
 }
 
 std::string JsonFields::text_or(std::string_view field, const std::string& otherwise) const {
@@ -155,41 +167,41 @@ std::string JsonFields::text_or(std::string_view field, const std::string& other
 
 bool JsonFields::flag(std::string_view field) const {
   const json& value = required(field);
-  if (!value.is_boolean()) throw InputError(place(field), shown(value), "true or false");
-  return value.get<bool>();
+  if (value.is_boolean()) return value.get<bool>();
+  refuse(place(field), shown(value), "true or false");
+  return false;
 }
 
 double JsonFields::number(std::string_view field) const {
   const json& value = required(field);
-  if (!value.is_number() || !std::isfinite(value.get<double>()))
-    throw InputError(place(field), shown(value), "a number");
-  return value.get<double>();
+  if (value.is_number() && std::isfinite(value.get<double>())) return value.get<double>();
+  refuse(place(field), shown(value), "a number");
+  return 0.0;
 }
 
 std::int64_t JsonFields::integer(std::string_view field, std::int64_t lowest, std::int64_t highest) const {
   const json& value = required(field);
   // An unsigned value above the signed range would wrap around to a negative one.
   const bool wraps = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
-  const bool fits = value.is_number_integer() && !wraps;
-  if (!fits || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
-    throw InputError(place(field), shown(value),
-                     "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
-  return value.get<std::int64_t>();
+  if (value.is_number_integer() && !wraps && value.get<std::int64_t>() >= lowest && value.get<std::int64_t>() <= highest)
+    return value.get<std::int64_t>();
+  refuse(place(field), shown(value), "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+  return lowest;
 }
 
 std::uint64_t JsonFields::unsigned_integer(std::string_view field) const {
   const json& value = required(field);
   // Parsed from text it is unsigned; built in memory from an int it may be a signed one that is not negative.
-  const bool fits =
-      value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
-  if (!fits) throw InputError(place(field), shown(value), "a whole number from 0 to 18446744073709551615");
-  return value.get<std::uint64_t>();
+  if (value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0))
+    return value.get<std::uint64_t>();
+  refuse(place(field), shown(value), "a whole number from 0 to 18446744073709551615");
+  return 0;
 }
 
 void JsonFields::only(const std::vector<std::string_view>& known) const {
   for (const auto& [name, value] : object_.items())
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw InputError(where_, "unknown field " + shown(name), joined(known));
+      refuse(where_, "unknown field " + shown(name), joined(known), place(name));
 }
 
 }  // namespace moetune

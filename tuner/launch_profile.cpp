@@ -9,17 +9,38 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
 using nlohmann::json;
 
+Evidence evidence_of(const std::string& metric, const Measurement& measurement) {
+  return {metric,
+          measurement.value,
+          measurement.low,
+          measurement.high,
+          measurement.p99,
+          measurement.n,
+          std::string(name_of(measurement.origin)),
+          measurement.stopped,
+          measurement.processes};
+}
+
 ProfilePoint point_of(const Trial& trial) {
   ProfilePoint point{trial.number, trial.configuration.values, {}};
   for (const auto& [metric, measurement] : trial.metrics)
-    point.evidence.push_back({metric, measurement.value, measurement.low, measurement.high, measurement.p99,
-                              measurement.n, std::string(name_of(measurement.origin)), measurement.stopped});
+    point.evidence.push_back(evidence_of(metric, measurement));
   return point;
+}
+
+// With the times of the final round, where it was in it.
+ProfilePoint point_of(const Trial& trial, const std::optional<FinalRound>& round) {
+  const Finalist* finalist = round ? round->find(trial.number) : nullptr;
+  if (finalist == nullptr || !finalist->failure.empty()) return point_of(trial);
+  Trial last = trial;
+  last.metrics = with_final_times(trial.metrics, *finalist);
+  return point_of(last);
 }
 
 const Trial& trial_numbered(std::span<const Trial> trials, std::int64_t number) {
@@ -39,6 +60,7 @@ Measurement measurement_of(const Evidence& evidence) {
   measurement.n = evidence.n;
   measurement.origin = origin_named(evidence.origin, "evidence");
   measurement.stopped = evidence.stopped;
+  measurement.processes = evidence.processes;
   return measurement;
 }
 
@@ -70,9 +92,8 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
   std::vector<std::string> texts;
   const json& list = fields.array(name);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_string())
-      throw InputError(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
-    texts.push_back(list[i].get<std::string>());
+    if (list[i].is_string()) texts.push_back(list[i].get<std::string>());
+    else refuse(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
   }
   return texts;
 }
@@ -93,6 +114,16 @@ void read_study(LaunchProfile& profile, const JsonFields& fields) {
   profile.seed = fields.unsigned_integer("seed");
 }
 
+void read_final_round(LaunchProfile& profile, const JsonFields& fields) {
+  fields.only({"passes", "metric", "ratio_to_default"});
+  profile.final_passes = fields.integer("passes", 1, INT64_MAX);
+  if (!fields.has("ratio_to_default")) return;
+  const std::string metric = fields.text("metric");
+  const json ratio{{metric, fields.object("ratio_to_default")}};
+  profile.ratio_to_default =
+      evidence_of(metric, metrics_from_json(ratio, fields.place("ratio_to_default")).at(metric));
+}
+
 }  // namespace
 
 LaunchProfile make_launch_profile(const ProfileContext& context, const Recommendation& recommendation,
@@ -104,16 +135,26 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   profile.hardware = context.hardware;
   profile.workload = context.workload;
   const Trial& recommended = trial_numbered(trials, *recommendation.trial);
-  profile.recommended = point_of(recommended);
-  profile.reason = recommendation.reason;
+  const std::optional<FinalRound>& round = recommendation.final_round;
+  profile.recommended = point_of(recommended, round);
+  profile.reason =
+      recommendation.caution + (recommendation.caution.empty() ? "" : " ") + recommendation.reason;
   profile.gate = context.gate;
   for (const Objective& objective : front.objectives) profile.objectives.push_back(objective.metric);
   for (const Trial& trial : front.trials) profile.front.push_back(point_of(trial));
   for (const Trial* trial : latest_ok_trials(trials))
-    if (trial->configuration == context.default_configuration) profile.default_point = point_of(*trial);
+    if (trial->configuration == context.default_configuration)
+      profile.default_point = point_of(*trial, round);
   if (recommendation.runner_up) {
-    profile.runner_up = point_of(trial_numbered(trials, *recommendation.runner_up));
+    profile.runner_up = point_of(trial_numbered(trials, *recommendation.runner_up), round);
     profile.why_not_runner_up = recommendation.why_not_runner_up;
+  }
+  if (round) {
+    profile.final_passes = round->passes;
+    const Finalist* finalist = round->find(recommended.number);
+    if (finalist != nullptr && finalist->ratio && profile.default_point &&
+        round->finalists.front().trial == profile.default_point->trial)
+      profile.ratio_to_default = evidence_of(front.objectives.front().metric, *finalist->ratio);
   }
   profile.synthetic_weights = is_synthetic(recommended.metrics);
   profile.space = context.space;
@@ -139,6 +180,13 @@ json to_json_value(const LaunchProfile& profile) {
     object["runner_up"] = to_json_value(*profile.runner_up);
     object["runner_up"]["why_not"] = profile.why_not_runner_up;
   }
+  if (profile.final_passes > 0) {
+    object["final_round"] = {{"passes", profile.final_passes}};
+    if (profile.ratio_to_default) {
+      object["final_round"]["metric"] = profile.ratio_to_default->metric;
+      object["final_round"]["ratio_to_default"] = to_json_value(measurement_of(*profile.ratio_to_default));
+    }
+  }
   object["synthetic_weights"] = profile.synthetic_weights;
   object["study"] = {{"space", profile.space},
                      {"space_hash", profile.space_hash},
@@ -151,7 +199,8 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   const JsonFields fields(object, where);
   check_schema(fields);
   fields.only({"schema", "model", "hardware", "workload", "trial", "configuration", "evidence", "reason",
-               "gate", "objectives", "front", "default", "runner_up", "synthetic_weights", "study"});
+               "gate", "objectives", "front", "default", "runner_up", "final_round", "synthetic_weights",
+               "study"});
   LaunchProfile profile;
   const JsonFields model(fields.object("model"), fields.place("model"));
   model.only({"name", "hash"});
@@ -166,7 +215,7 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   const auto gates = accuracy_gates();
   if (std::none_of(gates.begin(), gates.end(),
                    [&](const AccuracyGate& gate) { return gate.name == profile.gate; }))
-    throw InputError(fields.place("gate"), shown(profile.gate), "lossless, int8, int4, none");
+    refuse(fields.place("gate"), shown(profile.gate), "lossless, int8, int4, none");
   profile.objectives = texts_from(fields, "objectives");
   const json& front = fields.array("front");
   for (std::size_t i = 0; i < front.size(); ++i)
@@ -179,6 +228,8 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
     profile.runner_up = point_from(runner_up);
     profile.why_not_runner_up = runner_up.text("why_not");
   }
+  if (object.contains("final_round"))
+    read_final_round(profile, JsonFields(fields.object("final_round"), fields.place("final_round")));
   profile.synthetic_weights = fields.flag("synthetic_weights");
   read_study(profile, JsonFields(fields.object("study"), fields.place("study")));
   return profile;

@@ -28,7 +28,7 @@ struct ProfileContext {
   Configuration default_configuration;
 };
 
-// recommendation: with a trial, otherwise std::invalid_argument. trials: the whole log.
+// recommendation: with a trial, otherwise std::invalid_argument. trials: all of the search.
 LaunchProfile make_launch_profile(const ProfileContext& context, const Recommendation& recommendation,
                                   const ParetoFront& front, std::span<const Trial> trials);
 

@@ -7,6 +7,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -21,22 +22,22 @@ void put(json& object, const char* field, double value) {
 
 Measurement measurement_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped"});
+  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped", "processes"});
   Measurement measurement;
   measurement.value = fields.number("value");
   if (fields.has("low")) measurement.low = fields.number("low");
   if (fields.has("high")) measurement.high = fields.number("high");
   if (fields.has("p99")) measurement.p99 = fields.number("p99");
   if (measurement.low.has_value() != measurement.high.has_value())
-    throw InputError(where, "half an interval", "low and high together, or neither");
-  if (measurement.low && *measurement.low > *measurement.high)
-    throw InputError(
-        where,
-        "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
-        "low <= high");
+    refuse(where, "half an interval", "low and high together, or neither", fields.place("low"));
+  if (measurement.low && measurement.high && *measurement.low > *measurement.high)
+    refuse(where,
+           "low " + std::to_string(*measurement.low) + " is above high " + std::to_string(*measurement.high),
+           "low <= high", fields.place("low"));
   measurement.n = fields.integer("n", 0, INT64_MAX);
-  measurement.origin = origin_named(fields.text("origin"), fields.place("origin"));
+  attempt([&] { measurement.origin = origin_named(fields.text("origin"), fields.place("origin")); });
   measurement.stopped = fields.text_or("stopped", "");
+  if (fields.has("processes")) measurement.processes = fields.integer("processes", 1, INT64_MAX);
   return measurement;
 }
 }  // namespace
@@ -68,6 +69,7 @@ json to_json_value(const Measurement& measurement) {
   object["n"] = measurement.n;
   object["origin"] = name_of(measurement.origin);
   if (!measurement.stopped.empty()) object["stopped"] = measurement.stopped;
+  if (measurement.processes != 1) object["processes"] = measurement.processes;
   return object;
 }
 

@@ -23,6 +23,7 @@ struct Measurement {
   std::int64_t n = 0;         // samples behind it
   Origin origin = Origin::measured;
   std::string stopped;  // why measuring ended: "interval narrow", "time spent", ...; empty for exact counts
+  std::int64_t processes = 1;  // in how many it was measured anew; see over_processes()
 };
 
 // Metric name -> value. A metric that is null (not known here) is absent.

@@ -13,15 +13,16 @@ namespace {
 using enum Direction;
 
 constexpr std::array<MetricFacts, 19> table{{
-    {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}},
-    {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}},
-    {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}},
-    {"task_tax_ms", smaller_is_better, "ms per task", "tax summed over an agent's task", {}},
+    {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}, true},
+    {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}, true},
+    {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}, true},
+    {"task_tax_ms", smaller_is_better, "ms per task", "tax summed over an agent's task", {}, true},
     {"tax_share",
      smaller_is_better,
      "share",
      "share of a token's time that is communication, loading, synchronisation and gaps",
-     {}},
+     {},
+     true},
     {"kl_mean", smaller_is_better, "nats", "mean KL(reference || configuration) per position",
      widest_gate_kl},
     {"kl_p99", smaller_is_better, "nats", "99th percentile of the KL over positions", {}},
@@ -40,8 +41,8 @@ constexpr std::array<MetricFacts, 19> table{{
     {"device_bytes", smaller_is_better, "bytes", "peak memory of the device", {}},
     {"host_bytes", smaller_is_better, "bytes", "memory and spill files beside the device", {}},
     {"link_gb_s", neither, "GB/s", "bytes of missing experts over time", {}},
-    {"joules_per_token", smaller_is_better, "J per token", "energy per output token", {}},
-    {"usd_per_mtok", smaller_is_better, "USD per million tokens", "price of a million output tokens", {}},
+    {"joules_per_token", smaller_is_better, "J per token", "energy per output token", {}, true},
+    {"usd_per_mtok", smaller_is_better, "USD per million tokens", "price of a million output tokens", {}, true},
 }};
 
 // Three significant digits, without an exponent for everyday sizes.
@@ -77,6 +78,11 @@ const MetricFacts* find_metric(std::string_view name) {
   const auto* found =
       std::find_if(table.begin(), table.end(), [&](const MetricFacts& facts) { return facts.name == name; });
   return found == table.end() ? nullptr : found;
+}
+
+bool is_timed(std::string_view metric) {
+  const MetricFacts* facts = find_metric(metric);
+  return facts != nullptr && facts->is_timed;
 }
 
 std::string value_text(std::string_view metric, double value) {

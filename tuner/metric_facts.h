@@ -20,10 +20,13 @@ struct MetricFacts {
   std::string_view meaning;
   // Beyond it a point is worth nothing: the widest accuracy gate. Empty: no such limit.
   std::optional<double> limit;
+  // Depends on when it was measured: what a final round measures again.
+  bool is_timed = false;
 };
 
 std::span<const MetricFacts> known_metrics();
 const MetricFacts* find_metric(std::string_view name);  // nullptr: not known
+bool is_timed(std::string_view metric);                 // false also where it is not known
 
 // "0.412 ms per token", "13.2 MiB", "97.1 %", "0.0081 nats"; a metric that is not
 // known is written as "name 0.41".

@@ -33,10 +33,11 @@ void Progress::show(const TuneStatus& status) {
     last_ = line;
   } else {
     const bool is_first = last_trials_done_ < 0;
-    const auto pause = status.trials_done != last_trials_done_ ? plain_line_every : plain_line_at_least_every;
+    const std::int64_t done = status.trials_done + status.final_done;
+    const auto pause = done != last_trials_done_ ? plain_line_every : plain_line_at_least_every;
     if (!is_first && now - last_time_ < pause) return;
     fmt::print(stream_, "{}\n", progress_line(status, terminal_.columns));
-    last_trials_done_ = status.trials_done;
+    last_trials_done_ = done;
     last_time_ = now;
   }
   std::fflush(stream_);
@@ -57,8 +58,12 @@ void Progress::clear() {
 
 std::string progress_line(const TuneStatus& status, int columns) {
   std::string line = fmt::format("{}", status.trials_done);
-  if (status.max_trials) line += fmt::format(" of {}", *status.max_trials);
-  line += " trials done";
+  if (status.final_most > 0) {
+    line = fmt::format("final round, {} of {} turns done", status.final_done, status.final_most);
+  } else {
+    if (status.max_trials) line += fmt::format(" of {}", *status.max_trials);
+    line += " trials done";
+  }
   line += status.best.empty() ? " | no result yet" : " | best " + status.best;
   if (status.seconds_left) line += " | " + duration_text(*status.seconds_left) + " left";
   if (!status.doing.empty()) line += " | " + status.doing;

@@ -18,6 +18,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
@@ -129,8 +130,8 @@ RunRequest run_request_from_json(const json& object, const std::string& where) {
   const auto texts = [&](std::string_view field) {
     std::vector<std::string> all;
     for (const json& item : fields.array(field)) {
-      if (!item.is_string()) throw InputError(fields.place(field), shown(item), "a list of texts");
-      all.push_back(item.get<std::string>());
+      if (item.is_string()) all.push_back(item.get<std::string>());
+      else refuse(fields.place(field), shown(item), "a list of texts");
     }
     return all;
   };

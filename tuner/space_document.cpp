@@ -6,6 +6,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -57,8 +58,8 @@ std::size_t character_count(const std::string& text) {
 void check_size(std::size_t size, std::size_t lowest, std::size_t highest, const std::string& place,
                 const std::string& what) {
   if (size < lowest || size > highest)
-    throw InputError(place, std::to_string(size) + " " + what,
-                     std::to_string(lowest) + " to " + std::to_string(highest) + " " + what);
+    refuse(place, std::to_string(size) + " " + what,
+           std::to_string(lowest) + " to " + std::to_string(highest) + " " + what);
 }
 
 SpaceDocument::Value read_value(const json& value, const std::string& place) {
@@ -74,9 +75,8 @@ std::vector<SpaceDocument::Value> read_values(const json& list, const std::strin
   std::vector<SpaceDocument::Value> values;
   for (std::size_t i = 0; i < list.size(); ++i) {
     for (std::size_t earlier = 0; earlier < i; ++earlier)
-      if (list[earlier] == list[i])
-        throw InputError(item(place, i), shown(list[i]) + " is there twice", "every value once");
-    values.push_back(read_value(list[i], item(place, i)));
+      if (list[earlier] == list[i]) refuse(item(place, i), shown(list[i]) + " is there twice", "every value once");
+    attempt([&] { values.push_back(read_value(list[i], item(place, i))); });
   }
   return values;
 }
@@ -86,7 +86,7 @@ std::vector<SpaceDocument::ConditionText> read_conditions(const json& object, co
   check_size(object.size(), 1, max_parameters, place, "conditions");
   std::vector<SpaceDocument::ConditionText> conditions;
   for (const auto& [name, list] : object.items()) {
-    if (!is_identifier(name)) throw InputError(place, "field " + shown(name), "the name of a parameter");
+    if (!is_identifier(name)) refuse(place, "field " + shown(name), "the name of a parameter", fields.place(name));
     conditions.push_back({name, read_values(fields.array(name), fields.place(name)), fields.place(name)});
   }
   return conditions;
@@ -99,29 +99,30 @@ SpaceDocument::ParameterText read_parameter(const json& object, const std::strin
   parameter.place = place;
   parameter.name = fields.text("name");
   if (!is_identifier(parameter.name))
-    throw InputError(fields.place("name"), shown(parameter.name), "the name of a knob");
+    refuse(fields.place("name"), shown(parameter.name), "the name of a knob");
   const std::string kind = fields.text("kind");
   if (kind != "categorical" && kind != "ordinal")
-    throw InputError(fields.place("kind"), shown(kind), "categorical, ordinal");
+    refuse(fields.place("kind"), shown(kind), "categorical, ordinal");
   parameter.kind = kind == "ordinal" ? Parameter::Kind::ordinal : Parameter::Kind::categorical;
 
   const json& values = fields.required("values");
   if (values.is_string()) {
     parameter.range = values.get<std::string>();
-    parse_value_range(parameter.range, fields.place("values"));
+    attempt([&] { parse_value_range(parameter.range, fields.place("values")); });
   } else if (values.is_array()) {
     parameter.values = read_values(values, fields.place("values"));
   } else {
-    throw InputError(fields.place("values"), shown(values),
-                     "a list of values, or a range such as \"1..native\"");
+    refuse(fields.place("values"), shown(values), "a list of values, or a range such as \"1..native\"");
   }
 
   if (object.contains("active_if"))
     parameter.active_if = read_conditions(fields.required("active_if"), fields.place("active_if"));
   if (object.contains("when_inactive")) {
-    if (parameter.active_if.empty())
-      throw InputError(place, "'when_inactive' without 'active_if'", "both, or neither");
-    parameter.when_inactive = read_value(fields.required("when_inactive"), fields.place("when_inactive"));
+    if (!object.contains("active_if"))
+      refuse(place, "'when_inactive' without 'active_if'", "both, or neither", fields.place("when_inactive"));
+    attempt([&] {
+      parameter.when_inactive = read_value(fields.required("when_inactive"), fields.place("when_inactive"));
+    });
   }
   check_size(character_count(fields.text_or("description", "")), 0, max_text, fields.place("description"),
              "characters");
@@ -167,7 +168,7 @@ SpaceDocument read_space_document(const json& document, const std::string& where
   SpaceDocument space;
   space.name = fields.text("name");
   if (!is_file_name(space.name))
-    throw InputError(fields.place("name"), shown(space.name), "lower-case letters, digits, _ and -");
+    refuse(fields.place("name"), shown(space.name), "lower-case letters, digits, _ and -");
 
   const json& parameters = fields.array("parameters");
   check_size(parameters.size(), 1, max_parameters, fields.place("parameters"), "parameters");

@@ -8,6 +8,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 #include "tuner/search_space.h"
 #include "tuner/space_document.h"
 
@@ -26,13 +27,15 @@ bool contains(const std::vector<std::string>& values, const std::string& value) 
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// The knob's own message, after the place in the file.
-void check_known(const KnownParameter& known, const std::string& name, const std::string& value,
-                 const std::string& place) {
+// The knob's own message, after the place in the file. An unknown knob is said once, not for each of its values.
+void check_known(const KnownParameter& known, const std::string& name, const SpaceDocument::Value& value,
+                 std::string& said) {
   try {
-    known(name, value);
+    known(name, value.text);
   } catch (const InputError& error) {
-    throw InputError(place, error.what(), "");
+    if (said == error.what()) return;
+    said = error.what();
+    refuse(value.place, said, "");
   }
 }
 
@@ -83,8 +86,7 @@ void check_order(const Parameter& parameter, const std::string& place) {
     numbers.push_back(number.get<double>());
   }
   if (!std::is_sorted(numbers.begin(), numbers.end()) && !std::is_sorted(numbers.rbegin(), numbers.rend()))
-    throw InputError(place, joined(parameter.values) + " is neither rising nor falling",
-                     "an ordinal parameter in order");
+    refuse(place, joined(parameter.values) + " is neither rising nor falling", "an ordinal parameter in order");
 }
 
 Parameter read_parameter(const SpaceDocument::ParameterText& text, const KnownParameter& known,
@@ -92,12 +94,16 @@ Parameter read_parameter(const SpaceDocument::ParameterText& text, const KnownPa
   Parameter parameter;
   parameter.name = text.name;
   parameter.kind = text.kind;
-  const bool is_range = !text.range.empty();
-  for (const SpaceDocument::Value& value :
-       is_range ? values_of_range(text.range, symbols, text.place + ".values") : text.values) {
-    if (contains(parameter.values, value.text))
-      throw InputError(value.place, value.text + " is there twice", "every value once");
-    check_known(known, text.name, value.text, value.place);
+  std::vector<SpaceDocument::Value> values = text.values;
+  if (!text.range.empty() && !is_noted(text.place + ".values"))
+    attempt([&] { values = values_of_range(text.range, symbols, text.place + ".values"); });
+  std::string said;
+  for (const SpaceDocument::Value& value : values) {
+    if (contains(parameter.values, value.text)) {
+      refuse(value.place, value.text + " is there twice", "every value once");
+      continue;
+    }
+    if (!is_noted(text.place + ".name")) check_known(known, text.name, value, said);
     parameter.values.push_back(value.text);
   }
   check_order(parameter, text.place + ".values");
@@ -119,15 +125,18 @@ std::vector<Condition> read_conditions(const std::vector<SpaceDocument::Conditio
       std::vector<std::string> names;
       names.reserve(declared.size());
       for (const Parameter& candidate : declared) names.push_back(candidate.name);
-      throw InputError(text.place, "'" + text.parameter + "' is not " + kind_of_parameter,
-                       names.empty() ? "none" : joined(names));
+      refuse(text.place, "'" + text.parameter + "' is not " + kind_of_parameter, names.empty() ? "none" : joined(names));
+      continue;
     }
     Condition condition{text.parameter, {}};
+    std::string said;
     for (const SpaceDocument::Value& value : text.any_of) {
-      if (!contains(ranged, text.parameter) && !contains(parameter->values, value.text))
-        throw InputError(value.place, value.text + " is not a value of " + text.parameter + " in this space",
-                         joined(parameter->values));
-      check_known(known, text.parameter, value.text, value.place);
+      if (!contains(ranged, text.parameter) && !contains(parameter->values, value.text)) {
+        refuse(value.place, value.text + " is not a value of " + text.parameter + " in this space",
+               joined(parameter->values));
+        continue;
+      }
+      check_known(known, text.parameter, value, said);
       condition.any_of.push_back(value.text);
     }
     conditions.push_back(std::move(condition));
@@ -138,7 +147,7 @@ std::vector<Condition> read_conditions(const std::vector<SpaceDocument::Conditio
 void check_declared_size(const SearchSpace& space, const std::string& where) {
   std::uint64_t size = 1;
   for (const Parameter& parameter : space.parameters) {
-    const std::uint64_t count = parameter.values.size();
+    const std::uint64_t count = std::max<std::size_t>(1, parameter.values.size());  // 0: only after a problem was noted
     if (size > (std::uint64_t{1} << 62) / count)
       throw InputError(where, "more than 2^62 configurations", "fewer parameters or fewer values");
     size *= count;
@@ -155,17 +164,16 @@ SearchSpace search_space_from_json(const nlohmann::json& document, const std::st
   for (const SpaceDocument::ParameterText& parameter_text : text.parameters) {
     for (const Parameter& earlier : space.parameters)
       if (earlier.name == parameter_text.name)
-        throw InputError(parameter_text.place + ".name", "'" + earlier.name + "' is there twice",
-                         "every parameter once");
+        refuse(parameter_text.place + ".name", "'" + earlier.name + "' is there twice", "every parameter once");
     Parameter parameter = read_parameter(parameter_text, known_parameter, symbols);
     parameter.active_if = read_conditions(parameter_text.active_if, space.parameters, ranged, known_parameter,
                                           "an earlier parameter");
-    if (!parameter.active_if.empty()) {
+    if (!parameter.active_if.empty() && !parameter.values.empty()) {
       const SpaceDocument::Value& given = parameter_text.when_inactive;
       parameter.when_inactive = given.text.empty() ? parameter.values.front() : given.text;
       if (!contains(parameter.values, parameter.when_inactive))
-        throw InputError(given.place, given.text + " is not a value of " + parameter.name + " in this space",
-                         joined(parameter.values));
+        refuse(given.place, given.text + " is not a value of " + parameter.name + " in this space",
+               joined(parameter.values));
     }
     space.parameters.push_back(std::move(parameter));
     if (!parameter_text.range.empty()) ranged.push_back(parameter_text.name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 namespace moetune {
@@ -118,6 +119,36 @@ Measurement time_measurement(std::span<const double> values, const std::string& 
   measurement.n = static_cast<std::int64_t>(ordered.size());
   measurement.stopped = stopped;
   return measurement;
+}
+
+Measurement over_processes(std::span<const Measurement> processes) {
+  if (processes.size() == 1) return processes.front();
+  Measurement all;
+  all.n = 0;
+  std::vector<double> values;
+  std::vector<double> ends;
+  std::vector<double> tails;
+  std::set<std::string> reasons;
+  for (const Measurement& one : processes) {
+    values.push_back(one.value);
+    if (one.low && one.high) ends.insert(ends.end(), {*one.low, *one.high});
+    if (one.p99) tails.push_back(*one.p99);
+    if (!one.stopped.empty()) reasons.insert(one.stopped);
+    all.n += one.n;
+    if (one.origin != Origin::measured) all.origin = one.origin;
+  }
+  all.value = median(values);
+  if (const auto interval = median_interval(values)) {
+    all.low = interval->low;
+    all.high = interval->high;
+  } else if (ends.size() == 2 * processes.size()) {
+    all.low = *std::min_element(ends.begin(), ends.end());
+    all.high = *std::max_element(ends.begin(), ends.end());
+  }
+  if (tails.size() == processes.size()) all.p99 = median(tails);
+  for (const std::string& reason : reasons) all.stopped += (all.stopped.empty() ? "" : "; ") + reason;
+  all.processes = static_cast<std::int64_t>(processes.size());
+  return all;
 }
 
 Measurement exact_measurement(double value) {

@@ -46,6 +46,21 @@ std::optional<double> p99(std::span<const double> values);
 // 95 % interval of a share seen `successes` times in `count` (Wilson 1927). count >= 1.
 Interval share_interval(std::int64_t successes, std::int64_t count);
 
+// How many processes say enough about one machine: with 9 the second smallest and the second largest of their
+// medians enclose the median with 96.1 %, so that one disturbed process on either side does no harm. (6 would
+// do for 95 %, but then every outlier is an end of the interval.)
+inline constexpr int usual_processes = 9;
+
+// Several processes that measured the same, as one measurement. Two processes on one quiet machine differ by
+// more than the noise within each (where memory came to lie, which core a thread got, the clock of that
+// minute), so runs of one process are no independent draws: its interval says how well that process is known,
+// not what the next one will give. The process is the unit here: the value is the median of their values, the
+// interval that of their median, by order statistics (Georges, Buytaert and Eeckhout 2007; Kalibera and Jones
+// 2013: repeat at the highest level that varies). Below 6 processes no such interval exists; from 2 on it is
+// then the range of all their own intervals, which covers their spread but has no known confidence. n is the
+// sum, p99 the median of theirs. At least one.
+Measurement over_processes(std::span<const Measurement> processes);
+
 // Median, interval, p99 and n of times. At least one value; no interval below 6.
 Measurement time_measurement(std::span<const double> values, const std::string& stopped);
 // A count that is what it is: bytes, for example.

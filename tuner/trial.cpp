@@ -8,12 +8,28 @@
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
 using nlohmann::json;
 constexpr std::array all_outcomes{Outcome::ok,           Outcome::infeasible, Outcome::out_of_memory,
                                   Outcome::wrong_output, Outcome::timed_out,  Outcome::crashed};
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+FinalTurn turn_from_json(const json& object, const std::string& where) {
+  const JsonFields fields(object, where);
+  fields.only({"after", "finalists", "pass"});
+  FinalTurn turn{.after = fields.integer("after", 1, largest),
+                 .finalists = {},
+                 .pass = fields.integer("pass", 0, largest)};
+  for (const json& number : fields.array("finalists")) {
+    if (!number.is_number_integer() || number < 0 || number >= turn.after)
+      throw InputError(fields.place("finalists"), shown(number), "numbers of trials before the round");
+    turn.finalists.push_back(number.get<std::int64_t>());
+  }
+  return turn;
+}
 }  // namespace
 
 std::string_view name_of(Outcome outcome) {
@@ -44,30 +60,37 @@ Outcome outcome_named(std::string_view name, const std::string& where) {
 }
 
 json to_json_value(const Trial& trial) {
-  return {{"trial", trial.number},
-          {"configuration", to_json_value(trial.configuration)},
-          {"outcome", name_of(trial.outcome)},
-          {"reason", trial.reason},
-          {"metrics", to_json_value(trial.metrics)},
-          {"seed", trial.seed},
-          {"seconds", trial.seconds},
-          {"started", trial.started}};
+  json object{{"trial", trial.number},
+              {"configuration", to_json_value(trial.configuration)},
+              {"outcome", name_of(trial.outcome)},
+              {"reason", trial.reason},
+              {"metrics", to_json_value(trial.metrics)},
+              {"seed", trial.seed},
+              {"seconds", trial.seconds},
+              {"started", trial.started}};
+  if (trial.turn)
+    object["final_round"] = {
+        {"after", trial.turn->after}, {"finalists", trial.turn->finalists}, {"pass", trial.turn->pass}};
+  return object;
 }
 
 Trial trial_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started"});
+  fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started",
+               "final_round"});
   Trial trial;
-  trial.number = fields.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
+  trial.number = fields.integer("trial", 0, largest);
   trial.configuration =
       configuration_from_json(fields.object("configuration"), fields.place("configuration"));
-  trial.outcome = outcome_named(fields.text("outcome"), fields.place("outcome"));
+  attempt([&] { trial.outcome = outcome_named(fields.text("outcome"), fields.place("outcome")); });
   trial.reason = fields.text("reason");
   trial.metrics = metrics_from_json(fields.object("metrics"), fields.place("metrics"));
   trial.seed = fields.unsigned_integer("seed");
   trial.seconds = fields.number("seconds");
-  if (trial.seconds < 0.0) throw InputError(fields.place("seconds"), shown(trial.seconds), "0 or more");
+  if (trial.seconds < 0.0) refuse(fields.place("seconds"), shown(trial.seconds), "0 or more");
   trial.started = fields.text("started");
+  if (fields.has("final_round"))
+    trial.turn = turn_from_json(fields.object("final_round"), fields.place("final_round"));
   return trial;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -17,15 +19,27 @@ std::string_view name_of(Outcome outcome);
 Outcome outcome_named(std::string_view name,
                       const std::string& where);  // throws InputError with the accepted names
 
+// What makes a trial one of a final round, in which the best trials of a search are measured again, in turns;
+// see final_round.h. The round is named by what it came from, so the log says all about it.
+struct FinalTurn {
+  std::int64_t after = 0;               // how many trials the search had then
+  std::vector<std::int64_t> finalists;  // their numbers, the most important first
+  std::int64_t pass = 0;                // each finalist is measured once a pass
+
+  bool operator==(const FinalTurn&) const = default;
+};
+
 struct Trial {
-  std::int64_t number = 0;  // 0, 1, 2 ... in the order they were asked
+  std::int64_t number =
+      0;  // 0, 1, 2 ... in the order they were asked; in a final round: the trial measured again
   Configuration configuration;
   Outcome outcome = Outcome::ok;
   std::string reason;  // in words, empty when ok
   Metrics metrics;     // empty unless ok
   std::uint64_t seed = 0;
-  double seconds = 0.0;  // wall time it took
-  std::string started;   // UTC, ISO 8601
+  double seconds = 0.0;                          // wall time it took
+  std::string started;                           // UTC, ISO 8601
+  std::optional<FinalTurn> turn = std::nullopt;  // empty: a trial of the search
 };
 
 // One line of trials.jsonl and back. trial_from_json throws InputError naming the field (where: file and

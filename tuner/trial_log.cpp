@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <stdexcept>
@@ -15,6 +16,7 @@
 #include "tuner/checksum.h"
 #include "tuner/durable_file.h"
 #include "tuner/json_fields.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -45,11 +47,26 @@ bool runs_on(std::string_view line) {
   return suffix != std::string_view::npos && line.size() > suffix + suffix_size;
 }
 
-Trial trial_from_text(const std::string& text, const std::string& where, std::size_t expected_number) {
+// trials: those of the search before it, of which a damaged one may be missing; expected_number: of a trial of the search.
+Trial trial_from_text(const std::string& text, const std::string& where, const std::vector<Trial>& trials,
+                      std::int64_t expected_number) {
   Trial trial = trial_from_json(parse_json(text, where), where);
-  if (trial.number != static_cast<std::int64_t>(expected_number))
-    throw InputError(where, fmt::format("trial number {}", trial.number),
-                     fmt::format("{}, as trials are counted without a gap", expected_number));
+  if (!trial.turn) {
+    if (trial.number != expected_number)
+      refuse(where, fmt::format("trial number {}", trial.number),
+             fmt::format("{}, as trials are counted without a gap", expected_number));
+    return trial;
+  }
+  const FinalTurn& turn = *trial.turn;
+  const auto before = static_cast<std::int64_t>(trials.size());
+  if (turn.after != before)
+    refuse(where + ": final_round.after", std::to_string(turn.after), fmt::format("{}, the trials before it", before));
+  if (std::find(turn.finalists.begin(), turn.finalists.end(), trial.number) == turn.finalists.end() || trial.number < 0 ||
+      trial.number >= before)
+    refuse(where, fmt::format("trial number {}", trial.number), "one of the finalists");
+  else if (trial.configuration != trials[static_cast<std::size_t>(trial.number)].configuration)
+    refuse(where + ": configuration", "'" + trial.configuration.key() + "'",
+           fmt::format("that of trial {}, which is measured again", trial.number));
   return trial;
 }
 
@@ -71,6 +88,7 @@ std::string read_bytes(const std::string& file) {
 TrialLogContents parse_trial_log(std::string_view text, const std::string& file) {
   TrialLogContents contents;
   std::size_t line_number = 0;
+  std::int64_t expected = 0;
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t line_end = text.find('\n', start);
     const bool ended = line_end != std::string_view::npos;
@@ -83,13 +101,20 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
       contents.torn = fmt::format(
           "{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are "
           "intact",
-          where, text.size() - start, contents.trials.size());
+          where, text.size() - start, contents.trials.size() + contents.measured_again.size());
       return contents;
     }
+    std::int64_t next_expected = expected + 1;  // a line that cannot be read is taken for a trial
     if (!object)
-      throw InputError(where, "the line is damaged: its checksum does not hold",
-                       "the line as moetune wrote it; lines after it are still there");
-    contents.trials.push_back(trial_from_text(*object, where, contents.trials.size()));
+      refuse(where, "the line is damaged: its checksum does not hold",
+             "the line as moetune wrote it; lines after it are still there");
+    else
+      attempt([&] {
+        Trial trial = trial_from_text(*object, where, contents.trials, expected);
+        next_expected = trial.turn ? expected : trial.number + 1;
+        (trial.turn ? contents.measured_again : contents.trials).push_back(std::move(trial));
+      });
+    expected = next_expected;
     contents.intact_bytes = next;
     contents.last_newline_missing = !ended;
     start = next;
@@ -116,6 +141,7 @@ TrialLog::TrialLog(std::string file) : file_(std::move(file)) {
 
   TrialLogContents contents = read_trial_log(file_);
   trials_ = std::move(contents.trials);
+  measured_again_ = std::move(contents.measured_again);
   torn_ = std::move(contents.torn);
   bytes_ = contents.intact_bytes;
   if (!torn_.empty()) {
@@ -129,22 +155,28 @@ TrialLog::TrialLog(std::string file) : file_(std::move(file)) {
 }
 
 const Trial& TrialLog::append(const Trial& trial) {
-  if (trial.number != static_cast<std::int64_t>(trials_.size()))
-    throw std::logic_error(fmt::format("trial {} cannot follow {} trials", trial.number, trials_.size()));
   const std::string line = to_log_line(trial);
-  Trial as_logged =
-      trial_from_text(*verified(std::string_view(line).substr(0, line.size() - 1)), file_, trials_.size());
+  Trial as_logged;
+  try {
+    as_logged = trial_from_text(*verified(std::string_view(line).substr(0, line.size() - 1)), file_, trials_,
+                                static_cast<std::int64_t>(trials_.size()));
+  } catch (const InputError& error) {
+    throw std::logic_error(
+        fmt::format("a trial that cannot follow {} trials: {}", trials_.size(), error.what()));
+  }
   if (!write_all(descriptor_.number(), line) || ::fsync(descriptor_.number()) != 0) {
     const int error = errno;
     const bool undone = ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) == 0;
     // When even cutting back fails the reader drops the rest as a torn line: intact either way.
-    throw std::runtime_error(fmt::format(
-        "{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_, trial.number,
-        error_text(error), trials_.size(), undone ? "" : " (a torn line follows them)"));
+    throw std::runtime_error(
+        fmt::format("{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_,
+                    trial.number, error_text(error), trials_.size() + measured_again_.size(),
+                    undone ? "" : " (a torn line follows them)"));
   }
   bytes_ += line.size();
-  trials_.push_back(std::move(as_logged));
-  return trials_.back();
+  std::vector<Trial>& kind = as_logged.turn ? measured_again_ : trials_;
+  kind.push_back(std::move(as_logged));
+  return kind.back();
 }
 
 }  // namespace moetune

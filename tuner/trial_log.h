@@ -15,7 +15,8 @@ namespace moetune {
 
 // What a log holds. The reader accepts any bytes: it returns, or throws InputError naming file and line.
 struct TrialLogContents {
-  std::vector<Trial> trials;          // numbered 0, 1, 2 ... without a gap
+  std::vector<Trial> trials;          // of the search, numbered 0, 1, 2 ... without a gap
+  std::vector<Trial> measured_again;  // of final rounds, in the order of the log
   std::uint64_t intact_bytes = 0;     // length of the lines that hold them, without a torn rest
   bool last_newline_missing = false;  // the last trial is whole, only its line end was not written any more
   std::string torn;                   // message about a torn last line; empty: none
@@ -38,19 +39,21 @@ class TrialLog {
   explicit TrialLog(std::string file);
 
   const std::vector<Trial>& trials() const { return trials_; }
+  const std::vector<Trial>& measured_again() const { return measured_again_; }
   const std::string& torn() const { return torn_; }
   const std::string& file() const { return file_; }
 
-  // Writes one trial and waits for the disk. trial.number must be trials().size(). Returns the trial as a
-  // reader of the log will see it: what a searcher is told must not depend on whether it was measured now or
-  // read back. Valid until the next append(). On a full disk the partial line is removed again and
-  // std::runtime_error says so; the log stays intact.
+  // Writes one trial and waits for the disk. trial.number must be trials().size(), or one of them in a final
+  // round. Returns the trial as a reader of the log will see it: what a searcher is told must not depend on
+  // whether it was measured now or read back. Valid until the next append(). On a full disk the partial line
+  // is removed again and std::runtime_error says so; the log stays intact.
   const Trial& append(const Trial& trial);
 
  private:
   std::string file_;
   std::string torn_;
   std::vector<Trial> trials_;
+  std::vector<Trial> measured_again_;
   std::uint64_t bytes_ = 0;  // of the file, all of them intact
   Descriptor descriptor_;
 };

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "tuner/contender.h"
 #include "tuner/counter_rng.h"
+#include "tuner/final_round.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
@@ -30,7 +32,8 @@ class Standing {
     }
   }
 
-  double measuring_seconds() const { return measuring_seconds_; }
+  double search_seconds() const { return search_seconds_; }
+  double measuring_seconds() const { return search_seconds_ + final_seconds_; }
 
   void begin_trial(std::int64_t number) {
     status_.trial = number;
@@ -42,10 +45,35 @@ class Standing {
 
   void end_trial(const Trial& trial) {
     is_running_ = false;
-    measuring_seconds_ += trial.seconds;
+    search_seconds_ += trial.seconds;
     ++status_.trials_done;
     if (trial.outcome != Outcome::infeasible) ++measured_;
     improve_best(trial);
+  }
+
+  // A turn that the log holds, of this round or of an older one that its search has outgrown.
+  void add_turn(const Trial& trial, bool is_of_this_round) {
+    is_running_ = false;
+    final_seconds_ += trial.seconds;
+    if (!is_of_this_round) return;
+    ++status_.final_done;
+    round_seconds_ += trial.seconds;
+  }
+  void begin_final_round(std::int64_t most_turns) {
+    status_.final_most = most_turns;
+    if (!status_.best.empty()) status_.best = "of the search " + status_.best;
+  }
+  void show_round(const FinalRound& round) {
+    const Finalist* best = nullptr;
+    const Objective& objective = request_.objectives.front();
+    for (const Finalist& finalist : round.finalists)
+      if (finalist.ratio && (best == nullptr || turned(objective, finalist.ratio->value) <
+                                                    turned(objective, best->ratio->value)))
+        best = &finalist;
+    if (best == nullptr) return;
+    status_.best =
+        fmt::format("trial {}, {}", best->trial,
+                    ratio_text(*best->ratio, fmt::format("trial {}", round.finalists.front().trial)));
   }
 
   void doing(const std::string& words) {
@@ -57,19 +85,31 @@ class Standing {
     if (!request_.on_status) return;
     const double running =
         is_running_ ? std::chrono::duration<double>(Clock::now() - trial_began_).count() : 0.0;
-    status_.seconds_left.reset();
-    if (request_.budget_seconds)
-      status_.seconds_left = *request_.budget_seconds - measuring_seconds_ - running;
-    if (status_.max_trials && measured_ > 0) {
-      const double mean = measuring_seconds_ / static_cast<double>(measured_);
-      const double by_count = mean * static_cast<double>(*status_.max_trials - status_.trials_done) - running;
-      status_.seconds_left = std::min(status_.seconds_left.value_or(by_count), by_count);
-    }
-    if (status_.seconds_left) status_.seconds_left = std::max(*status_.seconds_left, 0.0);
+    status_.seconds_left = status_.final_most > 0 ? final_seconds_left() : search_seconds_left();
+    if (status_.seconds_left) status_.seconds_left = std::max(*status_.seconds_left - running, 0.0);
     request_.on_status(status_);
   }
 
  private:
+  std::optional<double> search_seconds_left() const {
+    std::optional<double> left;
+    if (request_.budget_seconds) left = *request_.budget_seconds - search_seconds_;
+    if (status_.max_trials && measured_ > 0) {
+      const double mean = search_seconds_ / static_cast<double>(measured_);
+      double by_count = mean * static_cast<double>(*status_.max_trials - status_.trials_done);
+      if (request_.finalists && request_.budget_seconds) by_count += final_share * *request_.budget_seconds;
+      left = std::min(left.value_or(by_count), by_count);
+    }
+    return left;
+  }
+
+  // By the turns so far; before the first one nothing is known.
+  std::optional<double> final_seconds_left() const {
+    if (status_.final_done == 0) return std::nullopt;
+    return round_seconds_ / static_cast<double>(status_.final_done) *
+           static_cast<double>(status_.final_most - status_.final_done);
+  }
+
   void improve_best(const Trial& trial) {
     const auto values = values_of(trial, request_.objectives);
     if (!values || values->empty() || (request_.acceptable && !request_.acceptable(trial))) return;
@@ -81,7 +121,9 @@ class Standing {
 
   const TuneRequest& request_;
   TuneStatus status_;
-  double measuring_seconds_ = 0.0;
+  double search_seconds_ = 0.0;
+  double final_seconds_ = 0.0;  // of all final rounds
+  double round_seconds_ = 0.0;  // of this one
   std::int64_t measured_ = 0;
   std::optional<double> best_;
   Clock::time_point trial_began_;
@@ -105,17 +147,27 @@ void insist_on_same(const Trial& logged, const Configuration& asked, const TuneR
                      "the log of the same seed");
 }
 
-std::optional<TuneResult> used_up(const TuneRequest& request, std::int64_t trials, double measuring_seconds) {
+// Of the budget, what the search may spend.
+std::optional<double> search_budget(const TuneRequest& request) {
+  if (!request.budget_seconds) return std::nullopt;
+  return request.finalists ? (1.0 - final_share) * *request.budget_seconds : *request.budget_seconds;
+}
+
+// Only the search's own time counts: a sitting that is resumed in or after the final round must stop at the
+// same trial.
+std::optional<TuneResult> used_up(const TuneRequest& request, std::int64_t trials, double search_seconds) {
   using Stop = TuneResult::Stop;
   if (request.max_trials && trials >= *request.max_trials)
-    return TuneResult{Stop::max_trials, fmt::format("{} trials were asked for and done", *request.max_trials),
-                      measuring_seconds};
-  if (request.budget_seconds && measuring_seconds >= *request.budget_seconds)
+    return TuneResult{Stop::max_trials,
+                      fmt::format("{} trials were asked for and done", *request.max_trials)};
+  const std::optional<double> budget = search_budget(request);
+  if (!budget || search_seconds < *budget) return std::nullopt;
+  if (request.finalists)
     return TuneResult{
         Stop::budget,
-        fmt::format("the budget of {:.4g} s of measuring time is spent", *request.budget_seconds),
-        measuring_seconds};
-  return std::nullopt;
+        fmt::format("the search's {:.4g} s of the budget of {:.4g} s of measuring time are spent", *budget,
+                    *request.budget_seconds)};
+  return TuneResult{Stop::budget, fmt::format("the budget of {:.4g} s of measuring time is spent", *budget)};
 }
 
 // One that the log does not hold yet. Empty: interrupted.
@@ -134,37 +186,20 @@ std::optional<Trial> new_trial(const TuneRequest& request, TrialRunner& runner, 
                .started = utc_now()};
 }
 
-}  // namespace
-
-std::uint64_t trial_seed(std::uint64_t study_seed, std::int64_t trial) {
-  return CounterRng(study_seed, RngStage::trial_seed).bits(static_cast<std::uint64_t>(trial)) >> 11;
-}
-
-TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
-                TrialRunnerSettings runner_settings, const Interruption& interruption) {
+// Asks and measures until the search is over. The trials are in the log.
+TuneResult search(const TuneRequest& request, Searcher& searcher, TrialLog& log, TrialRunner& runner,
+                  Standing& standing, const Interruption& interruption) {
   using Stop = TuneResult::Stop;
-  Standing standing(request);
-  const auto say = [&](const std::string& line) {
-    if (request.on_message) request.on_message(line);
-  };
-  if (!log.torn().empty()) say(log.torn());
   const std::size_t logged = log.trials().size();
-  if (logged > 0) say(fmt::format("going on after {} trials", logged));
-
-  runner_settings.on_progress = [&](const std::string& words) { standing.doing(words); };
-  runner_settings.on_tick = [&] { standing.show(); };
-  runner_settings.on_message = request.on_message;
-  TrialRunner runner(std::move(runner_settings), interruption);
-
   std::map<Configuration, std::size_t> known;  // to the number of its trial
   int repeats = 0;
   while (true) {
     const std::size_t index = known.size();
     const auto number = static_cast<std::int64_t>(index);
     const bool is_replay = index < logged;
-    if (interruption.requested()) return {Stop::interrupted, "interrupted", standing.measuring_seconds()};
+    if (interruption.requested()) return {Stop::interrupted, "interrupted"};
     if (!is_replay)
-      if (auto stop = used_up(request, number, standing.measuring_seconds())) return *stop;
+      if (auto stop = used_up(request, number, standing.search_seconds())) return *stop;
 
     const std::optional<Configuration> asked = index == 0 ? request.default_configuration : searcher.ask();
     if (asked && known.contains(*asked) && ++repeats <= most_repeats) {
@@ -176,7 +211,7 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
         throw InputError(log.file(),
                          fmt::format("holds {} trials, but the search ends after {}", logged, number),
                          "the log of the same space, searcher, objectives and seed");
-      return {Stop::searcher_done, "the searcher has nothing left to try", standing.measuring_seconds()};
+      return {Stop::searcher_done, "the searcher has nothing left to try"};
     }
     repeats = 0;
 
@@ -185,7 +220,7 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     } else {
       standing.begin_trial(number);
       const auto trial = new_trial(request, runner, number, *asked);
-      if (!trial) return {Stop::interrupted, "interrupted", standing.measuring_seconds()};
+      if (!trial) return {Stop::interrupted, "interrupted"};
       log.append(*trial);
     }
     known.emplace(*asked, index);
@@ -193,6 +228,81 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     standing.end_trial(log.trials()[index]);
     standing.show();
   }
+}
+
+// Measures the finalists again, as far as the log does not hold it yet. False: interrupted.
+bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings& settings,
+                   Standing& standing, const Interruption& interruption) {
+  const std::vector<std::int64_t> finalists = request.finalists(log.trials());
+  const std::int64_t after = std::ssize(log.trials());
+  for (const Trial& trial : log.measured_again())
+    standing.add_turn(trial, trial.turn->after == after && trial.turn->finalists == finalists);
+  if (finalists.empty()) return true;
+  FinalLimits limits;
+  if (request.budget_seconds)
+    limits.seconds =
+        std::max(final_share * *request.budget_seconds, *request.budget_seconds - standing.search_seconds());
+  standing.begin_final_round(std::ssize(finalists) * limits.passes);
+  const auto show_standing = [&] {
+    if (const auto round = final_round(finalists, after, log.measured_again(), request.objectives.front()))
+      standing.show_round(*round);
+    standing.show();
+  };
+  show_standing();
+  while (const auto next = next_turn(finalists, after, log.measured_again(), limits)) {
+    if (interruption.requested()) return false;
+    standing.begin_trial(next->trial);
+    // A runner for each turn: its worker ends with it, so that every turn has a fresh process.
+    auto trial = TrialRunner(settings, interruption)
+                     .run(next->trial, log.trials()[static_cast<std::size_t>(next->trial)].configuration,
+                          turn_seed(request.seed, next->turn));
+    if (!trial) return false;
+    trial->turn = next->turn;
+    standing.add_turn(log.append(*trial), true);
+    show_standing();
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t turn_seed(std::uint64_t study_seed, const FinalTurn& turn) {
+  const CounterRng random(study_seed, RngStage::final_round_seed, static_cast<std::uint32_t>(turn.after));
+  return random.bits(static_cast<std::uint64_t>(turn.pass)) >> 11;
+}
+
+std::uint64_t trial_seed(std::uint64_t study_seed, std::int64_t trial) {
+  return CounterRng(study_seed, RngStage::trial_seed).bits(static_cast<std::uint64_t>(trial)) >> 11;
+}
+
+TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
+                TrialRunnerSettings runner_settings, const Interruption& interruption) {
+  Standing standing(request);
+  const auto say = [&](const std::string& line) {
+    if (request.on_message) request.on_message(line);
+  };
+  if (!log.torn().empty()) say(log.torn());
+  if (!log.trials().empty())
+    say(fmt::format("going on after {} trials", log.trials().size()) +
+        (log.measured_again().empty()
+             ? ""
+             : fmt::format(" and {} turns of final rounds", log.measured_again().size())));
+
+  runner_settings.on_progress = [&](const std::string& words) { standing.doing(words); };
+  runner_settings.on_tick = [&] { standing.show(); };
+  runner_settings.on_message = request.on_message;
+  TuneResult result;
+  {
+    TrialRunner runner(runner_settings, interruption);  // its worker must be gone before the final round
+    result = search(request, searcher, log, runner, standing, interruption);
+  }
+  if (result.stop != TuneResult::Stop::interrupted && request.finalists) {
+    runner_settings.setup = request.timing_setup;
+    if (!measure_again(request, log, runner_settings, standing, interruption))
+      result = {TuneResult::Stop::interrupted, "interrupted in the final round"};
+  }
+  result.measuring_seconds = standing.measuring_seconds();
+  return result;
 }
 
 }  // namespace moetune

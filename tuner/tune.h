@@ -1,6 +1,6 @@
-// The search loop: default configuration, then ask, measure, log, tell, until something is used up. Replaying
-// a log and going on with it is the same loop: a trial that the log holds is told instead of measured. Start
-// at tune().
+// The search loop: default configuration, then ask, measure, log, tell, until something is used up; then the
+// final round (final_round.h). Replaying a log and going on with it is the same loop: what the log holds is
+// told instead of measured. Start at tune().
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,13 @@ struct TuneStatus {
   std::int64_t trial = 0;  // the one running now
   std::int64_t trials_done = 0;
   std::optional<std::int64_t> max_trials;  // the smaller of the limit and the legal set, when there is one
-  std::string best;                        // "3.21 tpot_ms (trial 7)"; empty: none yet
-  std::optional<double> seconds_left;      // of the budget, or by the time of the trials so far
-  std::string doing;                       // "measuring 12/40"
+  // "3.21 tpot_ms (trial 7)"; in the final round "trial 7, 14 % under trial 0 (95 % interval 12 % to 16 %)",
+  // as soon as there are passes enough; empty: none yet.
+  std::string best;
+  std::optional<double> seconds_left;  // of the budget, or by the time of the trials so far
+  std::string doing;                   // "measuring 12/40"
+  std::int64_t final_done = 0;         // of the final round, once it has begun
+  std::int64_t final_most = 0;         // 0: it has not begun
 };
 
 struct TuneRequest {
@@ -39,9 +43,13 @@ struct TuneRequest {
   std::optional<std::int64_t>
       max_trials;  // with the default configuration and the trials of earlier sittings
   std::optional<double>
-      budget_seconds;  // of measuring time, with that of earlier sittings; no trial starts after it
+      budget_seconds;  // of measuring time, with that of earlier sittings; no trial starts after it. A share
+                       // of it is kept for the final round, if there is to be one
   std::optional<std::int64_t>
       legal_configurations;  // size of the legal set, for the estimate of the time left
+  // Which trials of the search the final round measures again; a pure function. May be empty: no final round.
+  std::function<std::vector<std::int64_t>(std::span<const Trial>)> finalists;
+  nlohmann::json timing_setup;                              // for its workers
   std::function<void(const TuneStatus&)> on_status;         // may be empty
   std::function<void(const std::string& line)> on_message;  // may be empty
 };
@@ -60,8 +68,14 @@ struct TuneResult {
 TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
                 TrialRunnerSettings runner_settings, const Interruption& interruption);
 
+// The share of the budget that is kept for the final round: on tiny-moe four finalists take 9 turns each in a
+// fifth of the default budget.
+inline constexpr double final_share = 0.25;
+
 // Seed of one trial: a function of study seed and trial number alone. Below 2^53, so that every JSON reader
 // keeps it.
 std::uint64_t trial_seed(std::uint64_t study_seed, std::int64_t trial);
+// Of a turn of a final round: the same for all finalists of a pass, so that it cannot tell them apart.
+std::uint64_t turn_seed(std::uint64_t study_seed, const FinalTurn& turn);
 
 }  // namespace moetune

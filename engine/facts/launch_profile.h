@@ -23,6 +23,7 @@ struct Evidence {
   std::int64_t n = 0;                // samples
   std::string origin = "measured";   // or predicted, extrapolated
   std::string stopped;               // why measuring ended
+  std::int64_t processes = 1;        // in how many it was measured anew
 };
 
 // One configuration with its evidence.
@@ -49,6 +50,11 @@ struct LaunchProfile {
   std::optional<ProfilePoint> runner_up;
   std::string why_not_runner_up;
   bool synthetic_weights = false;  // accuracy is not known
+  // Times of recommended, default and runner-up come from a final round, in turns; 0: each from the search, measured once.
+  std::int64_t final_passes = 0;
+  // The recommended value of the first objective over the default's, paired within the passes; empty: the default is
+  // recommended, or there was no final round.
+  std::optional<Evidence> ratio_to_default;
 
   // How to do it again.
   std::string space;

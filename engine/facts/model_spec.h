@@ -17,6 +17,7 @@ enum class AttentionKind : std::uint8_t { gqa, mla };
 enum class RoutingRule : std::uint8_t {
   softmax_top_k,         // softmax over all experts, keep k (Qwen3, V2-Lite, Mixtral)
   grouped_sigmoid_bias,  // sigmoid; bias for selection only; groups scored by the sum of their top two (DeepSeek-V3)
+  sqrt_softplus_bias,    // square root of softplus; bias for selection only; no groups (DeepSeek-V4)
 };
 
 // YaRN scaling of rotary embeddings (arXiv 2309.00071), as transformers reads it.
@@ -42,7 +43,14 @@ struct ModelSpec {
   std::string name;          // directory or preset name
   std::string architecture;  // "DeepseekV3ForCausalLM", "MixtralForCausalLM", "Qwen3MoeForCausalLM"
   std::string content_hash;  // of config and weights, hex; identifies the model in logs and profiles
-  NumberType checkpoint_type = NumberType::bf16;
+  NumberType checkpoint_type = NumberType::bf16;  // of the routed experts
+  std::optional<NumberType> dense_type;  // of attention, dense and shared layers; empty: as the experts
+  std::optional<NumberType> table_type;  // of embedding, head and router; empty: as the experts
+
+  // A preset (engine/presets.h): published geometry, generated weights.
+  bool is_synthetic = false;
+  std::string approximation;  // what runs otherwise than in the published model; shown wherever it is named
+  int fold = 1;               // so many layers share one set of weights: engine/folding.h
 
   int layers = 0;       // transformer blocks
   int hidden = 0;       // width of the residual stream
@@ -82,6 +90,8 @@ struct ModelSpec {
     for (const bool routes : moe_layers) count += routes ? 1 : 0;
     return count;
   }
+  NumberType dense_number_type() const { return dense_type.value_or(checkpoint_type); }
+  NumberType table_number_type() const { return table_type.value_or(checkpoint_type); }
   std::int64_t expert_parameters() const { return std::int64_t{3} * hidden * expert_inner; }
 };
 

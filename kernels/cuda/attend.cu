@@ -1,4 +1,4 @@
-#include "kernels/cuda/attend.cuh"
+#include "kernels/cuda/attend_join.cuh"
 
 #include <algorithm>
 
@@ -6,8 +6,6 @@ namespace moetune::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr float kNothing = -1e30F;  // a largest score before any: exp of differences stays finite
-
 // Eight neighbouring elements of a cache row.
 template <class Number>
 __device__ __forceinline__ void load_eight(float (&to)[8], const Number* from, int left, bool is_aligned) {
@@ -28,15 +26,6 @@ __device__ __forceinline__ void load_eight(float (&to)[8], const Number* from, i
 #pragma unroll
   for (int i = 0; i < 8; ++i) to[i] = i < left ? widen(from[i]) : 0.0F;
 }
-
-// No piece is shorter than this, so that short contexts are joined from few: how many there are now, a block finds out.
-constexpr int kLeastPositions = 32;
-
-struct Pieces {
-  int count;       // capacity
-  float* partial;  // (tokens, heads, count, value_width + 2): largest score, sum of weights, weighted values
-  int* arrived;    // (tokens, head blocks), zeros before and after
-};
 
 // Softmax state of one head.
 struct State {
@@ -68,13 +57,10 @@ __global__ void __launch_bounds__(32 * kWarps)
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int group = static_cast<int>(threadIdx.x) / lanes;
 
-  const int last = in.positions[token];
-  const int begin = shape.window > 0 ? max(0, last - shape.window + 1) : 0;
-  const int each = max(kLeastPositions, (last + 1 - begin + pieces.count - 1) / pieces.count);
-  const int active = (last + 1 - begin + each - 1) / each;
+  const auto [begin, each, active, all] = cut_of(shape, in.positions[token], pieces.count, kLeastPositions);
   if (static_cast<int>(blockIdx.x) >= active) return;
   const int first = begin + static_cast<int>(blockIdx.x) * each;
-  const int end = min(last + 1, first + each);
+  const int end = min(all, first + each);
   const std::int64_t base = in.sequences[token] * in.slot_stride + kv_head * in.head_stride;
   const Number* keys = static_cast<const Number*>(in.keys) + base;
   const Number* values = static_cast<const Number*>(in.values) + base;
@@ -160,80 +146,18 @@ __global__ void __launch_bounds__(32 * kWarps)
         if (column < shape.value_width) to[2 + column] = sums[h][c][i];
       }
   }
-  __syncthreads();
-  for (int item = static_cast<int>(threadIdx.x); item < head_count * shape.value_width; item += 32 * kWarps) {
-    const int h = item / shape.value_width;
-    const int column = item % shape.value_width;
-    float most = kNothing;
-    for (int g = 0; g < kGroups; ++g) most = fmaxf(most, shared[(g * HB + h) * stride]);
-    float sum = 0.0F;
-    float weighted = 0.0F;
-    for (int g = 0; g < kGroups; ++g) {
-      const float* from = shared + (g * HB + h) * stride;
-      const float factor = __expf(from[0] - most);
-      sum += factor * from[1];
-      weighted += factor * from[2 + column];
-    }
-    const int head = first_head + h;
-    if (active == 1) {
-      in.y[token * in.y_strides.token + head * in.y_strides.head + column] = weighted / sum;
-      continue;
-    }
-    float* to =
-        pieces.partial + ((std::int64_t{token} * shape.heads + head) * pieces.count + blockIdx.x) * stride;
-    to[2 + column] = weighted;
-    if (column == 0) to[0] = most, to[1] = sum;
-  }
-  if (active == 1) return;
-
-  // The block that finishes last joins the pieces of its heads.
-  __shared__ bool is_last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    int* arrived = pieces.arrived + token * gridDim.y + blockIdx.y;
-    is_last = atomicAdd(arrived, 1) == active - 1;
-    if (is_last) *arrived = 0;
-  }
-  __syncthreads();
-  if (!is_last) return;
-  __threadfence();
-  for (int item = static_cast<int>(threadIdx.x); item < head_count * shape.value_width; item += 32 * kWarps) {
-    const int head = first_head + item / shape.value_width;
-    const int column = item % shape.value_width;
-    const float* from = pieces.partial + (std::int64_t{token} * shape.heads + head) * pieces.count * stride;
-    float most = kNothing;
-    for (int piece = 0; piece < active; ++piece) most = fmaxf(most, __ldcg(from + piece * stride));
-    float sum = 0.0F;
-    float weighted = 0.0F;
-#pragma unroll 4
-    for (int piece = 0; piece < active; ++piece) {
-      const float factor = __expf(__ldcg(from + piece * stride) - most);
-      sum += factor * __ldcg(from + piece * stride + 1);
-      weighted += factor * __ldcg(from + piece * stride + 2 + column);
-    }
-    in.y[token * in.y_strides.token + head * in.y_strides.head + column] = weighted / sum;
-  }
+  finish_piece<kGroups, HB, 0>(shape, in, pieces, token, first_head, head_count, active, shared);
 }
+
+bool is_aligned_for_vectors(const AttendInputs& in);
 
 template <class Number, int lanes, int chunks, int HB>
 void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   constexpr int kGroups = kWarps * 32 / lanes;
   const int head_blocks = (shape.heads / shape.kv_heads + HB - 1) / HB * shape.kv_heads;
-  // Two blocks a multiprocessor.
-  const int wanted = 2 * cuda.state().multiprocessors / std::max(1, head_blocks * shape.tokens);
-  const int most = std::max(1, shape.capacity / kLeastPositions);
-  Pieces pieces{std::clamp(wanted, 1, std::min(most, 64)), nullptr, nullptr};
+  const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeastPositions);
   const int stride = shape.value_width + 2;
-  if (pieces.count > 1) {
-    pieces.arrived = cuda.state().counters(head_blocks * shape.tokens);
-    pieces.partial = static_cast<float*>(cuda.state().scratch(
-        static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
-        static_cast<std::size_t>(pieces.count) * static_cast<std::size_t>(stride) * sizeof(float)));
-  }
-  const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  const bool is_aligned = in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 &&
-                          aligned(in.keys) && aligned(in.values);
+  const bool is_aligned = is_aligned_for_vectors(in);
   launch(attend_piece<Number, lanes, chunks, HB>,
          {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                        static_cast<unsigned>(shape.tokens)),
@@ -242,10 +166,30 @@ void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
          cuda.state().stream, true, shape, in, pieces, is_aligned);
 }
 
+bool is_aligned_for_vectors(const AttendInputs& in) {
+  const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+  return in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 && aligned(in.keys) &&
+         aligned(in.values);
+}
+
 }  // namespace
+
+Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least) {
+  const int wanted = 2 * cuda.state().multiprocessors / std::max(1, head_blocks * shape.tokens);
+  const int most = std::max(1, shape.capacity / least);
+  Pieces pieces{std::clamp(wanted, 1, std::min(most, kMostPieces)), nullptr, nullptr};
+  if (pieces.count == 1) return pieces;
+  pieces.arrived = cuda.state().counters(head_blocks * shape.tokens);
+  pieces.partial = static_cast<float*>(cuda.state().scratch(
+      static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
+      static_cast<std::size_t>(pieces.count) * static_cast<std::size_t>(shape.value_width + 2) * sizeof(float)));
+  return pieces;
+}
 
 void attend(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
   if (shape.tokens == 0 || shape.heads == 0) return;
+  if (attends_with_tensor_cores(cache_type, shape, in) && is_aligned_for_vectors(in))
+    return attend_with_tensor_cores(cuda, shape, in);
   with_float_type(cache_type, "a KV cache", [&](auto number) {
     using Number = decltype(number);
     const int width = std::max(shape.key_width, shape.value_width);

@@ -45,4 +45,8 @@ struct AttendInputs {
 // Throws std::invalid_argument for cache types other than f32, f16, bf16 and rows wider than 768.
 void attend(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
 
+// The same on tensor cores, for grouped heads of 64 or 128 elements over a bf16 cache: queries are rounded to bf16.
+bool attends_with_tensor_cores(NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
+void attend_with_tensor_cores(Cuda& cuda, const AttendShape& shape, const AttendInputs& inputs);
+
 }  // namespace moetune::cuda

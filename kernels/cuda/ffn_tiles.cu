@@ -9,10 +9,10 @@ namespace moetune::cuda {
 namespace {
 
 constexpr int kStages = 6;
-constexpr int kGateWarps = 8;
+constexpr int kMostGateWarps = 8;
 constexpr int kDownWarps = 4;
 constexpr int kJoinedWarps = 16;   // wanted
-constexpr int kMostJoined = 32;    // choices a block can take
+constexpr int kMostJoined = 16;    // choices a block can take
 
 // The expert a block works for and its pairs (token * k + choice).
 struct Entry {
@@ -47,8 +47,8 @@ __device__ __forceinline__ float row_scale(const unsigned char* tile, const FfnT
 }
 
 // Warps [0, half) take gate, the others up.
-template <NumberType type, int NT>
-__global__ void __launch_bounds__(256) gate_up(FfnWork work) {
+template <NumberType type, int NT, bool kIsStaged>
+__global__ void __launch_bounds__(32 * kMostGateWarps, NT > 1 ? 1 : 3) gate_up(FfnWork work) {
   extern __shared__ __align__(16) unsigned char shared[];
   using Stream = TileStream<type, NT, kStages>;
   wait_for_previous();
@@ -73,20 +73,28 @@ __global__ void __launch_bounds__(256) gate_up(FfnWork work) {
                     static_cast<std::uint32_t>(warp * Stream::kRingBytes);
   auto* blocks = reinterpret_cast<float*>(shared + blockDim.x / 32 * Stream::kRingBytes);
   const unsigned char* tile = tiles.data + entry.slot_offset + blockIdx.x * tiles.tile_bytes;
+  constexpr int kChunk = Format<type>::kChunk;
+  auto* staged = reinterpret_cast<unsigned char*>(blocks + blockDim.x / 32 * 128 * NT) + warp * work.staged_bytes;
+  const bool is_aligned = tiles.in % 4 == 0 && work.x.stride % 4 == 0;
   for (int base = 0; base < entry.count; base += 8 * NT) {
     Stream stream;
     stream.start(ring, tile, first, min(tiles.chunks, first + each));
-    const float* columns[NT];
-#pragma unroll
-    for (int n = 0; n < NT; ++n) {
-      const int index = base + 8 * n + lane / 4;
-      columns[n] = index < entry.count ? work.x.row(entry.pair(index) / work.entries.k) : nullptr;
-    }
+    const auto token_of = [&](int index) { return entry.pair(base + index) / work.entries.k; };
     float sums[NT][4] = {};
-    stream.finish(sums, [&](int n, int chunk, int i) {
-      return eight_columns(
-          columns[n], chunk * Format<type>::kChunk + x_offset<type>(lane % 4, i), tiles.in);
-    });
+    if constexpr (kIsStaged) {
+      const int count = min(work.staged_rows, entry.count - base);
+      stage_columns(
+          staged, count, first * kChunk, each * kChunk,
+          [&](int index) { return static_cast<const float*>(work.x.row(token_of(index))); },
+          [&](const float* row, int column) { return four_of(row, column, tiles.in, is_aligned); },
+          [](int, const float4& read) { return packed(read); });
+      stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < count, first, each * kChunk));
+    } else {
+      stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
+        const int index = 8 * n + lane / 4;
+        return base + index < entry.count ? work.x16 + std::int64_t{token_of(index)} * tiles.chunks * kChunk : nullptr;
+      }));
+    }
     store_sums(blocks + warp * 128 * NT, sums);
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
@@ -109,13 +117,18 @@ __global__ void __launch_bounds__(256) gate_up(FfnWork work) {
   }
 }
 
+// Four elements of a padded row; zeros where a warp's last chunk would be beyond its end.
+__device__ __forceinline__ uint2 four_of_padded(const __nv_bfloat16* row, int column, int width) {
+  return column < width ? *reinterpret_cast<const uint2*>(row + column) : uint2{0, 0};
+}
+
 struct ResultRows {
   float* data;
   std::int64_t token_stride;
   std::int64_t choice_stride;
 };
 
-template <NumberType type, int NT>
+template <NumberType type, int NT, bool kIsStaged>
 __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
   extern __shared__ __align__(16) unsigned char shared[];
   using Stream = TileStream<type, NT, kStages>;
@@ -129,6 +142,7 @@ __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
   const auto ring = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) +
                     static_cast<std::uint32_t>(warp * Stream::kRingBytes);
   auto* blocks = reinterpret_cast<float*>(shared + warps * Stream::kRingBytes);
+  auto* staged = reinterpret_cast<unsigned char*>(blocks + warps * 128 * NT) + warp * work.staged_bytes;
   // Who goes where was settled before gate_up began (it let us start only after its own wait), so the weights
   // are fetched while it still runs; only the activations must be waited for.
   const Entry entry = entry_of(work, static_cast<int>(blockIdx.y));
@@ -141,17 +155,25 @@ __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
       wait_for_previous();
       if (entry.count == 0) return;
     }
-    const __nv_bfloat16* columns[NT];
-#pragma unroll
-    for (int n = 0; n < NT; ++n) {
-      const int index = base + 8 * n + lane / 4;
-      columns[n] = index < entry.count ? work.activated + entry.pair(index) * work.activated_stride : nullptr;
-    }
+    constexpr int kChunk = Format<type>::kChunk;
+    const auto row_of = [&](int index) { return work.activated + entry.pair(base + index) * work.activated_stride; };
     float sums[NT][4] = {};
-    stream.finish(sums, [&](int n, int chunk, int i) {
-      return eight_columns(
-          columns[n], chunk * Format<type>::kChunk + x_offset<type>(lane % 4, i), tiles.in);
-    });
+    if constexpr (kIsStaged) {
+      const int count = min(work.staged_rows, entry.count - base);
+      stage_columns(
+          staged, count, first * kChunk, each * kChunk,
+          [&](int index) { return static_cast<const __nv_bfloat16*>(row_of(index)); },
+          [&](const __nv_bfloat16* row, int column) {
+            return four_of_padded(row, column, static_cast<int>(work.activated_stride));
+          },
+          [](int, const uint2& read) { return read; });
+      stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < count, first, each * kChunk));
+    } else {
+      stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
+        const int index = 8 * n + lane / 4;
+        return base + index < entry.count ? row_of(index) : nullptr;
+      }));
+    }
     store_sums(blocks + warp * 128 * NT, sums);
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
@@ -170,8 +192,8 @@ __global__ void __launch_bounds__(256) down(FfnWork work, ResultRows rows) {
 
 // A block takes 16 rows of the result and all choices: warp (choice, split) streams its part of that expert's tile. Up to
 // eight tokens are columns; with experts there is one token.
-template <NumberType type>
-__global__ void __launch_bounds__(1024) down_joined(FfnWork work, int splits, Rows weights, Rows y) {
+template <NumberType type, bool kIsStaged>
+__global__ void __launch_bounds__(32 * kJoinedWarps) down_joined(FfnWork work, int splits, Rows weights, Rows y) {
   extern __shared__ __align__(16) unsigned char shared[];
   using Stream = TileStream<type, 1, kStages>;
   const FfnTiles& tiles = work.down;
@@ -193,12 +215,25 @@ __global__ void __launch_bounds__(1024) down_joined(FfnWork work, int splits, Ro
   let_next_start();
   wait_for_previous();
   const int column_count = entry.count;
-  const __nv_bfloat16* column =
-      lane / 4 < column_count ? work.activated + entry.pair(lane / 4) * work.activated_stride : nullptr;
+  constexpr int kChunk = Format<type>::kChunk;
+  const bool has_column = lane / 4 < column_count;
+  const auto row_of = [&](int index) { return work.activated + entry.pair(index) * work.activated_stride; };
   float sums[1][4] = {};
-  stream.finish(sums, [&](int, int chunk, int i) {
-    return eight_columns(column, chunk * Format<type>::kChunk + x_offset<type>(lane % 4, i), tiles.in);
-  });
+  if constexpr (kIsStaged) {
+    auto* staged = reinterpret_cast<unsigned char*>(blocks + warps * 128) + warp * work.staged_bytes;
+    stage_columns(
+        staged, column_count, first * kChunk, each * kChunk,
+        [&](int index) { return static_cast<const __nv_bfloat16*>(row_of(index)); },
+        [&](const __nv_bfloat16* row, int column) {
+          return four_of_padded(row, column, static_cast<int>(work.activated_stride));
+        },
+        [](int, const uint2& read) { return read; });
+    stream.finish(sums, StagedColumns<type>(staged, lane / 4, has_column, first, each * kChunk));
+  } else {
+    stream.finish(sums, GlobalColumns<type, 1>([&](int) -> const __nv_bfloat16* {
+      return has_column ? row_of(lane / 4) : nullptr;
+    }));
+  }
   float scale[2] = {1.0F, 1.0F};
   if constexpr (type == NumberType::int8)
     for (int half = 0; half < 2; ++half) scale[half] = entry.count > 0 ? row_scale<type>(tile, tiles, lane / 4 + 8 * half) : 0.0F;
@@ -224,14 +259,22 @@ constexpr int bytes_per_warp() {
 // Tokens an expert can expect decide how many columns a block takes at once: known from the sizes alone.
 int column_groups(const FfnWork& work) { return work.pairs() / work.entries.count <= 8 ? 1 : 4; }
 
-// Calls body(type, NT) as constants.
+int rows_to_stage(const FfnWork& work) {
+  return std::min(kStagedRows, work.entries.kind == FfnEntries::Kind::one_token ? 1 : work.entries.tokens);
+}
+
+// Calls body(type, NT, is staged) as constants, after setting the work's staged_rows and staged_bytes for `warps` warps that
+// share `chunks` chunks `sharing` at a time.
 template <class Body>
-void with_shape(NumberType type, const FfnWork& work, const Body& body) {
+void with_shape(NumberType type, FfnWork& work, int chunks, int sharing, int warps, const Body& body) {
   with_tile_type(type, [&](auto constant) {
-    if (column_groups(work) == 1)
-      body(constant, std::integral_constant<int, 1>{});
-    else
-      body(constant, std::integral_constant<int, 4>{});
+    constexpr NumberType kType = decltype(constant)::value;
+    work.staged_bytes = 0;
+    if (column_groups(work) > 1) return body(constant, std::integral_constant<int, 4>{}, std::false_type{});
+    work.staged_rows = rows_to_stage(work);
+    work.staged_bytes = staged_bytes(work.staged_rows, (chunks + sharing - 1) / sharing * Format<kType>::kChunk, warps);
+    if (work.staged_bytes > 0) return body(constant, std::integral_constant<int, 1>{}, std::true_type{});
+    body(constant, std::integral_constant<int, 1>{}, std::false_type{});
   });
 }
 
@@ -243,32 +286,52 @@ FfnTiles FfnTiles::of(const MatrixLayout& matrix, const void* data) {
           static_cast<int>(matrix.out), static_cast<int>(matrix.in)};
 }
 
-std::int64_t activated_width(const MatrixLayout& down) {
-  const TileLayout layout = TileLayout::of(down.type, down.out, down.in);
+std::int64_t padded_width(const MatrixLayout& matrix) {
+  const TileLayout layout = TileLayout::of(matrix.type, matrix.out, matrix.in);
   return layout.chunks * layout.chunk;
 }
 
-void run_gate_up(Cuda& cuda, NumberType type, const FfnWork& work) {
-  with_shape(type, work, [&](auto constant, auto groups) {
+namespace {
+
+// How many warps share a tile of gate, and as many one of up. A warp costs some hundred instructions before its first product:
+// no more of them than keep the multiprocessors busy where decoding needs most of the instructions (4 bits), and never for
+// fewer than four chunks.
+int gate_sharing(Cuda& cuda, NumberType type, const FfnWork& work) {
+  constexpr int kMost = kMostGateWarps / 2;
+  if (TileLayout::of(type, 1, 1).chunk < 128) return std::clamp(work.gate.chunks / 8, 1, kMost);
+  constexpr int kWarpsPerMultiprocessor = 16;
+  const auto blocks = static_cast<int>(work.activated_stride / 16) * work.entries.count;
+  return std::clamp(kWarpsPerMultiprocessor * cuda.state().multiprocessors / (2 * blocks), 1,
+                    std::clamp(work.gate.chunks / 4, 1, kMost));
+}
+
+}  // namespace
+
+void run_gate_up(Cuda& cuda, NumberType type, FfnWork work) {
+  const int sharing = gate_sharing(cuda, type, work);
+  const int warps = 2 * sharing;
+  with_shape(type, work, work.gate.chunks, sharing, warps, [&](auto constant, auto groups, auto is_staged) {
     constexpr NumberType kType = decltype(constant)::value;
     constexpr int kGroups = decltype(groups)::value;
-    launch(gate_up<kType, kGroups>,
+    if (!is_staged)
+      to_bf16_rows(cuda, work.x, work.entries.tokens, work.gate.in, work.gate.chunks * Format<kType>::kChunk, work.x16);
+    launch(gate_up<kType, kGroups, is_staged>,
            {.grid = dim3(static_cast<unsigned>(work.activated_stride / 16), static_cast<unsigned>(work.entries.count)),
-            .threads = 32 * kGateWarps,
-            .shared_bytes = kGateWarps * bytes_per_warp<kType, kGroups>()},
+            .threads = 32 * warps,
+            .shared_bytes = warps * (bytes_per_warp<kType, kGroups>() + work.staged_bytes)},
            cuda.state().stream, true, work);
   });
 }
 
-void run_down(Cuda& cuda, NumberType type, const FfnWork& work, float* rows, std::int64_t token_stride,
+void run_down(Cuda& cuda, NumberType type, FfnWork work, float* rows, std::int64_t token_stride,
               std::int64_t choice_stride) {
-  with_shape(type, work, [&](auto constant, auto groups) {
+  with_shape(type, work, work.down.chunks, kDownWarps, kDownWarps, [&](auto constant, auto groups, auto is_staged) {
     constexpr NumberType kType = decltype(constant)::value;
     constexpr int kGroups = decltype(groups)::value;
-    launch(down<kType, kGroups>,
+    launch(down<kType, kGroups, is_staged>,
            {.grid = dim3(blocks_for(work.down.out, 16), static_cast<unsigned>(work.entries.count)),
             .threads = 32 * kDownWarps,
-            .shared_bytes = kDownWarps * bytes_per_warp<kType, kGroups>()},
+            .shared_bytes = kDownWarps * (bytes_per_warp<kType, kGroups>() + work.staged_bytes)},
            cuda.state().stream, true, work, ResultRows{rows, token_stride, choice_stride});
   });
 }
@@ -278,15 +341,19 @@ bool down_joins(const FfnEntries& entries) {
   return entries.kind == FfnEntries::Kind::one_token && entries.count <= kMostJoined;
 }
 
-void run_down_joined(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights, Rows y) {
+void run_down_joined(Cuda& cuda, NumberType type, FfnWork work, Rows weights, Rows y) {
   const int choices = work.entries.count;
-  const int splits = std::clamp(kJoinedWarps / choices, 1, std::max(1, work.down.chunks / 2));
+  const int splits = std::clamp(kJoinedWarps / choices, 1, std::max(1, work.down.chunks / 4));
+  const int warps = choices * splits;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
-    launch(down_joined<kType>,
+    work.staged_rows = rows_to_stage(work);
+    work.staged_bytes =
+        staged_bytes(work.staged_rows, (work.down.chunks + splits - 1) / splits * Format<kType>::kChunk, warps);
+    launch(work.staged_bytes > 0 ? down_joined<kType, true> : down_joined<kType, false>,
            {.grid = dim3(blocks_for(work.down.out, 16)),
-            .threads = 32 * choices * splits,
-            .shared_bytes = choices * splits * bytes_per_warp<kType, 1>()},
+            .threads = 32 * warps,
+            .shared_bytes = warps * (bytes_per_warp<kType, 1>() + work.staged_bytes)},
            cuda.state().stream, true, work, splits, weights, y);
   });
 }

@@ -40,22 +40,25 @@ struct FfnWork {
   FfnTiles gate;
   FfnTiles up;
   FfnTiles down;
+  __nv_bfloat16* x16;        // room for x as bf16, whole chunks of gate a row; written only where rows are not staged
+  int staged_rows;           // set by the launching functions: capacity of a warp's part of the activations,
+  int staged_bytes;          // and its size; 0: not staged
   __nv_bfloat16* activated;  // (tokens * k, activated_stride), padding written too
   std::int64_t activated_stride;
 
-  int pairs() const { return entries.tokens * entries.k; }
+  __host__ __device__ int pairs() const { return entries.tokens * entries.k; }
 };
 
-// Elements of one activated row: whole chunks of down.
-std::int64_t activated_width(const MatrixLayout& down);
+// Elements of a row of what a matrix multiplies, in whole chunks: of activated rows for down, of x16 for gate.
+std::int64_t padded_width(const MatrixLayout& matrix);
 
 // Gate, up, activation.
-void run_gate_up(Cuda& cuda, NumberType type, const FfnWork& work);
+void run_gate_up(Cuda& cuda, NumberType type, FfnWork work);
 // Down, one row per pair: rows[token * token_stride + choice * choice_stride].
-void run_down(Cuda& cuda, NumberType type, const FfnWork& work, float* rows, std::int64_t token_stride,
+void run_down(Cuda& cuda, NumberType type, FfnWork work, float* rows, std::int64_t token_stride,
               std::int64_t choice_stride);
 // Down and the sum over choices into y; weights empty (null data): 1. Only where down_joins() says so.
-void run_down_joined(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights, Rows y);
+void run_down_joined(Cuda& cuda, NumberType type, FfnWork work, Rows weights, Rows y);
 bool down_joins(const FfnEntries& entries);
 
 }  // namespace moetune::cuda

@@ -19,6 +19,14 @@ __device__ __forceinline__ void mma(float (&c)[4], std::uint32_t a0, std::uint32
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// c = a b: the first of a chain, which needs no zeros written beforehand.
+__device__ __forceinline__ void mma_first(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+                                          std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%10,%10,%10};"
+      : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "f"(0.0F));
+}
+
 __device__ __forceinline__ std::uint32_t word(const uint4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
@@ -48,6 +56,7 @@ __device__ __forceinline__ std::uint32_t masked_or(std::uint32_t a, std::uint32_
   return d;
 }
 
+// kOffset:      pairs() gives value + kOffset, for whoever takes it off again; exact_pairs() gives the value
 // kMmas:        products that 16 bytes a lane feed
 // kChunk:       columns they cover
 // kScaleGroups: groups of 32 columns with their own scale in a chunk; 1: the whole chunk; 0: no scale in the
@@ -57,7 +66,7 @@ struct Format;
 
 template <>
 struct Format<NumberType::bf16> {
-  static constexpr int kMmas = 2, kChunk = 32, kScaleGroups = 0, kScaleBytes = 0;
+  static constexpr int kMmas = 2, kChunk = 32, kScaleGroups = 0, kScaleBytes = 0, kOffset = 0;
   static __device__ __forceinline__ void pairs(const uint4& w, int m, std::uint32_t& first,
                                                std::uint32_t& second) {
     first = word(w, 2 * m);
@@ -82,7 +91,7 @@ struct Format<NumberType::f16> : Format<NumberType::bf16> {
 
 template <>
 struct Format<NumberType::int8> {
-  static constexpr int kMmas = 4, kChunk = 64, kScaleGroups = 0, kScaleBytes = 0;
+  static constexpr int kMmas = 4, kChunk = 64, kScaleGroups = 0, kScaleBytes = 0, kOffset = 0;
   static __device__ __forceinline__ void pairs(const uint4& w, int m, std::uint32_t& first,
                                                std::uint32_t& second) {
     // A byte below 2^23 is a float's last mantissa bits: 0x4B000000 | u is 2^23 + u. -127 .. 127 fit bf16
@@ -100,7 +109,7 @@ struct Format<NumberType::int8> {
 
 template <>
 struct Format<NumberType::fp8> {
-  static constexpr int kMmas = 4, kChunk = 64, kScaleGroups = 1, kScaleBytes = 16;
+  static constexpr int kMmas = 4, kChunk = 64, kScaleGroups = 1, kScaleBytes = 16, kOffset = 0;
   // e4m3 in the upper bits of a bf16 is 2^-120 of its value, subnormals included.
   static __device__ __forceinline__ std::uint32_t widened(std::uint32_t bytes_in_high_halves) {
     const std::uint32_t sign = bytes_in_high_halves & 0x80008000U;
@@ -116,13 +125,19 @@ struct Format<NumberType::fp8> {
 
 template <>
 struct Format<NumberType::int4> {
-  static constexpr int kMmas = 8, kChunk = 128, kScaleGroups = 1, kScaleBytes = 32;
+  static constexpr int kMmas = 8, kChunk = 128, kScaleGroups = 1, kScaleBytes = 32, kOffset = 136;
   static __device__ __forceinline__ void pairs(const uint4& w, int m, std::uint32_t& first,
                                                std::uint32_t& second) {
     // A nibble in the last mantissa bits of bf16 128 is 128 + nibble, which is 136 + value.
     const std::uint32_t nibbles = word(w, m / 2) >> (8 * (m % 2));
-    first = subtract2(masked_or(nibbles, 0x000F000FU, 0x43004300U), 0x43084308U);
-    second = subtract2(masked_or(nibbles >> 4, 0x000F000FU, 0x43004300U), 0x43084308U);
+    first = masked_or(nibbles, 0x000F000FU, 0x43004300U);
+    second = masked_or(nibbles >> 4, 0x000F000FU, 0x43004300U);
+  }
+  static __device__ __forceinline__ void exact_pairs(const uint4& w, int m, std::uint32_t& first,
+                                                     std::uint32_t& second) {
+    pairs(w, m, first, second);
+    first = subtract2(first, 0x43084308U);
+    second = subtract2(second, 0x43084308U);
   }
 };
 
@@ -133,7 +148,7 @@ struct Format<NumberType::int4_g32> : Format<NumberType::int4> {
 
 template <>
 struct Format<NumberType::mxfp4> {
-  static constexpr int kMmas = 8, kChunk = 128, kScaleGroups = 4, kScaleBytes = 64;
+  static constexpr int kMmas = 8, kChunk = 128, kScaleGroups = 4, kScaleBytes = 64, kOffset = 0;
   // e2m1 in the right bits of a bf16 is 2^-126 of its value, the subnormal 0.5 included.
   static __device__ __forceinline__ std::uint32_t widened(std::uint32_t nibbles) {
     return multiply2(((nibbles & 0x00080008U) << 12) | ((nibbles & 0x00070007U) << 6), 0x7E807E80U);

@@ -69,7 +69,8 @@ struct PickRule {
   int groups;
   int kept_groups;
   float scale;
-  bool is_sigmoid;
+  bool is_softmax;
+  bool is_sigmoid;  // else sqrt-softplus
   bool normalizes;
   bool ids_are_given;
 };
@@ -96,8 +97,9 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
     if (expert >= rule.experts) continue;
     const float logit = from[expert];
     most = fmaxf(most, logit);
-    if (rule.is_sigmoid) {
-      scores[expert] = 1.0F / (1.0F + expf(-logit));
+    if (!rule.is_softmax) {
+      scores[expert] = rule.is_sigmoid ? 1.0F / (1.0F + expf(-logit))
+                                       : sqrtf(fmaxf(logit, 0.0F) + log1pf(expf(-fabsf(logit))));
       choice_scores[expert] = scores[expert] + (bias != nullptr ? bias[expert] : 0.0F);
       keys[i] = ordered(choice_scores[expert]);
     } else {
@@ -105,7 +107,7 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
     }
   }
   float total = 1.0F;
-  if (!rule.is_sigmoid) {
+  if (rule.is_softmax) {
     most = warp_max(most);
     float sum = 0.0F;
 #pragma unroll
@@ -114,12 +116,12 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
     total = warp_sum(sum);
   }
   __syncwarp();
-  if (rule.is_sigmoid && rule.kept_groups < rule.groups)
+  if (!rule.is_softmax && rule.kept_groups < rule.groups)
     keep_best_groups(keys, lane, rule.experts, rule.groups, rule.kept_groups, shared + 2 * rule.experts,
                      choice_scores);
   __syncwarp();  // choice scores are read by all before the first is overwritten
 
-  float chosen_sum = rule.is_sigmoid ? 1e-20F : 0.0F;
+  float chosen_sum = rule.is_softmax ? 0.0F : 1e-20F;
   float* chosen_scores = choice_scores;  // no longer needed as they were
   for (int round = 0; round < rule.k; ++round) {
     unsigned top = 0;

@@ -8,43 +8,20 @@
 namespace moetune::cuda {
 namespace {
 
-constexpr int kStages = 8;
+// Few columns leave room for deeper rings: more of the weights are on their way before the activations are there.
+template <int NT>
+inline constexpr int kStages = NT == 1 ? 12 : 8;
 constexpr int kMostWarps = 8;
-constexpr int kNormTokens = 8;           // rows a fused norm can take
-constexpr int kNormBytes = 48 * 1024;    // of shared memory for them
 
-// The normed rows as bf16, padded with zeros to whole chunks. All threads take part.
-__device__ __forceinline__ void norm_rows(const TileGemm& op, __nv_bfloat16* to, int width) {
-  __shared__ float squares[kMostWarps][kNormTokens];
-  const auto warp = static_cast<int>(threadIdx.x / 32);
-  const auto warps = static_cast<int>(blockDim.x / 32);
-  for (int token = 0; token < op.tokens; ++token) {
-    const float* from = op.x.row(token);
-    float sum = 0.0F;
-    for (int column = static_cast<int>(threadIdx.x); column < op.in; column += static_cast<int>(blockDim.x))
-      sum += from[column] * from[column];
-    sum = warp_sum(sum);
-    if (threadIdx.x % 32 == 0) squares[warp][token] = sum;
-  }
-  __syncthreads();
-  for (int token = 0; token < op.tokens; ++token) {
-    const float* from = op.x.row(token);
-    float sum = 0.0F;
-    for (int other = 0; other < warps; ++other) sum += squares[other][token];
-    const float inverse = rsqrtf(sum / static_cast<float>(op.in) + op.eps);
-    for (int column = static_cast<int>(threadIdx.x); column < width; column += static_cast<int>(blockDim.x))
-      to[token * width + column] =
-          __float2bfloat16_rn(column < op.in ? from[column] * inverse * op.norm[column] : 0.0F);
-  }
-  __syncthreads();
-}
-
-// One block a tile: its warps share the chunks, then add up in the order of the warps.
-template <NumberType type, int NT>
-__global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op) {
+// One block a tile: its warps share the chunks, then add up in the order of the warps. kIsStaged: x is f32, up to eight rows
+// that are staged, times the norm's weight where there is one (the products are scaled by 1 / rms when they are done, so that
+// x is read once); else x16 are bf16 rows.
+template <NumberType type, int NT, bool kIsStaged>
+__global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, const __nv_bfloat16* x16,
+                                                               int staged_bytes) {
   extern __shared__ __align__(16) unsigned char shared[];
-  using Stream = TileStream<type, NT, kStages>;
-  constexpr int kChunk = Format<type>::kChunk;
+  using Stream = TileStream<type, NT, kStages<NT>>;
+  __shared__ float squares[kMostWarps][kStagedRows];  // of each warp's part of each row
   const auto warps = static_cast<int>(blockDim.x / 32);
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -59,27 +36,49 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op) {
   const int first = warp * each;
   const int end = min(op.chunks, first + each);
   const int base = static_cast<int>(blockIdx.y) * 8 * NT;
+  constexpr int kChunk = Format<type>::kChunk;
   Stream stream;
   stream.start(ring, tile, first, end);
   let_next_start();
   wait_for_previous();
-  auto* normed = reinterpret_cast<__nv_bfloat16*>(shared + warps * Stream::kRingBytes);
-  const int width = op.chunks * kChunk;
-  if (op.norm != nullptr) norm_rows(op, normed, width);
-  const float* columns[NT];
-  const __nv_bfloat16* normed_columns[NT];
-#pragma unroll
-  for (int n = 0; n < NT; ++n) {
-    const int token = base + 8 * n + lane / 4;
-    columns[n] = token < op.tokens && op.norm == nullptr ? op.x.row(token) : nullptr;
-    normed_columns[n] = token < op.tokens && op.norm != nullptr ? normed + token * width : nullptr;
-  }
   float sums[NT][4] = {};
-  stream.finish(sums, [&](int n, int chunk, int i) {
-    const int column = chunk * kChunk + x_offset<type>(lane % 4, i);
-    return op.norm != nullptr ? eight_columns(normed_columns[n], column, op.in)
-                              : eight_columns(columns[n], column, op.in);
-  });
+  if constexpr (kIsStaged) {
+    unsigned char* staged = shared + warps * Stream::kRingBytes + warp * staged_bytes;
+    const int part_width = each * kChunk;
+    const bool is_aligned = op.in % 4 == 0 && op.x.stride % 4 == 0;
+    float square[kStagedRows] = {};
+    struct Read {
+      float4 x;
+      float4 weight;
+    };
+    stage_columns(
+        staged, op.tokens, first * kChunk, part_width,
+        [&](int token) { return static_cast<const float*>(op.x.row(token)); },
+        [&](const float* row, int column) {
+          return Read{four_of(row, column, op.in, is_aligned),
+                      op.norm != nullptr ? four_of(op.norm, column, op.in, is_aligned) : float4{1.0F, 1.0F, 1.0F, 1.0F}};
+        },
+        [&](int token, const Read& read) {
+          const float4& x = read.x;
+#pragma unroll
+          for (int row = 0; row < kStagedRows; ++row)  // a register each: no index but a constant one
+            if (row == token) square[row] += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+          return packed({x.x * read.weight.x, x.y * read.weight.y, x.z * read.weight.z, x.w * read.weight.w});
+        });
+    if (op.norm != nullptr)
+#pragma unroll
+      for (int token = 0; token < kStagedRows; ++token) {
+        if (token >= op.tokens) break;
+        const float sum = warp_sum(square[token]);
+        if (lane == 0) squares[warp][token] = sum;
+      }
+    stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < op.tokens, first, part_width));
+  } else {
+    stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
+      const int token = base + 8 * n + lane / 4;
+      return token < op.tokens ? x16 + std::int64_t{token} * op.chunks * kChunk : nullptr;
+    }));
+  }
   __syncthreads();  // the rings are free: the sums take their place
   auto* blocks = reinterpret_cast<float*>(shared);
   store_sums(blocks + warp * 128 * NT, sums);
@@ -92,41 +91,68 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op) {
     for (int from = 0; from < warps; ++from) sum += blocks[from * 128 * NT + i % 16 * (8 * NT) + i / 16];
     if constexpr (type == NumberType::int8)
       sum *= reinterpret_cast<const float*>(tile + std::int64_t{op.chunks} * Stream::kStageBytes)[i % 16];
+    if constexpr (kIsStaged)
+      if (op.norm != nullptr) {
+        float square = 0.0F;
+        for (int other = 0; other < warps; ++other) square += squares[other][token];
+        sum *= rsqrtf(square / static_cast<float>(op.in) + op.eps);
+      }
     if (part.bias != nullptr) sum += part.bias[row];
     float& to = part.y.row(token)[row];
     to = op.accumulates ? to + sum : sum;
   }
 }
 
-template <NumberType type, int NT>
-void launch_tiles(Cuda& cuda, const TileGemm& op) {
-  using Stream = TileStream<type, NT, kStages>;
-  // Enough warps a tile that the whole card has bytes under way, as long as each has a few chunks.
-  const int warps = std::clamp(op.chunks / 4, 1, kMostWarps);
-  const int normed =
-      op.norm != nullptr ? op.tokens * op.chunks * Format<type>::kChunk * static_cast<int>(sizeof(__nv_bfloat16)) : 0;
-  launch(tiles_by_rows<type, NT>,
+// Eight warps a tile where there are few tiles, so that the whole card has bytes under way; else four, so that all blocks
+// are there at once: whoever has his place has his weights on their way before the activations are ready.
+int warps_of(Cuda& cuda, const TileGemm& op) {
+  const int wanted = op.tiles <= 2 * cuda.state().multiprocessors ? kMostWarps : kMostWarps / 2;
+  return std::clamp(op.chunks / 4, 1, wanted);
+}
+
+template <NumberType type, int NT, bool kIsStaged>
+void launch_tiles(Cuda& cuda, const TileGemm& op, int warps, const __nv_bfloat16* x16, int staged) {
+  using Stream = TileStream<type, NT, kStages<NT>>;
+  launch(tiles_by_rows<type, NT, kIsStaged>,
          {.grid = dim3(static_cast<unsigned>(op.tiles), blocks_for(op.tokens, 8 * NT)),
           .threads = 32 * warps,
-          .shared_bytes = warps * std::max(Stream::kRingBytes, NT * 512) + normed},
-         cuda.state().stream, true, op);
+          .shared_bytes = warps * (std::max(Stream::kRingBytes, NT * 512) + staged)},
+         cuda.state().stream, true, op, x16, staged);
+}
+
+template <NumberType type>
+int staged_bytes_of(const TileGemm& op, int warps) {
+  return staged_bytes(op.tokens, (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
+}
+
+template <NumberType type>
+void run_type(Cuda& cuda, const TileGemm& op) {
+  const int width = op.chunks * Format<type>::kChunk;
+  const int warps = warps_of(cuda, op);
+  if (const int staged = staged_bytes_of<type>(op, warps); staged > 0)
+    return launch_tiles<type, 1, true>(cuda, op, warps, nullptr, staged);
+  if (op.norm != nullptr) throw std::logic_error("norm_fits() was not asked");
+  auto* x16 = static_cast<__nv_bfloat16*>(cuda.state().scratch(
+      static_cast<std::size_t>(op.tokens) * static_cast<std::size_t>(width) * sizeof(__nv_bfloat16)));
+  to_bf16_rows(cuda, op.x, op.tokens, op.in, width, x16);
+  if (op.tokens <= 8)
+    launch_tiles<type, 1, false>(cuda, op, warps, x16, 0);
+  else
+    launch_tiles<type, 4, false>(cuda, op, warps, x16, 0);
 }
 
 }  // namespace
 
-bool norm_fits(int tokens, int in) {
-  constexpr int kWidestChunk = 128;
-  const int width = (in + kWidestChunk - 1) / kWidestChunk * kWidestChunk;
-  return tokens <= kNormTokens && tokens * width * static_cast<int>(sizeof(__nv_bfloat16)) <= kNormBytes;
+bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op) {
+  bool fits = false;
+  with_tile_type(type, [&](auto constant) {
+    fits = staged_bytes_of<decltype(constant)::value>(op, warps_of(cuda, op)) > 0;
+  });
+  return fits;
 }
 
 void tile_gemm(Cuda& cuda, NumberType type, const TileGemm& op) {
-  with_tile_type(type, [&](auto constant) {
-    if (op.tokens <= 8)
-      launch_tiles<decltype(constant)::value, 1>(cuda, op);
-    else
-      launch_tiles<decltype(constant)::value, 4>(cuda, op);
-  });
+  with_tile_type(type, [&](auto constant) { run_type<decltype(constant)::value>(cuda, op); });
 }
 
 }  // namespace moetune::cuda

@@ -30,8 +30,8 @@ struct TileGemm {
   float eps;
 };
 
-// May a norm be part of the launch? Not where the rows would take too much shared memory.
-bool norm_fits(int tokens, int in);
+// May a norm be part of this launch? Not where the rows would take too much shared memory.
+bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op);
 
 // Throws std::invalid_argument for a type without tiles.
 void tile_gemm(Cuda& cuda, NumberType type, const TileGemm& op);

@@ -3,9 +3,8 @@
 // while it computes.
 //
 //   TileStream<type, NT, D> stream;
-//   stream.start(ring, tile, first_chunk, end_chunk);   // may run before wait_for_previous(): weights are
-//   never written stream.finish(sums, x);                             // x(n, chunk, i): eight bf16 of this
-//   lane's column
+//   stream.start(ring, tile, first_chunk, end_chunk);   // may run before wait_for_previous(): weights are never written
+//   stream.finish(sums, columns);
 //
 // Measured on an H200 over whole MoE layers, bf16, batch 1: 83 to 90 % of the read rate (Mixtral, DeepSeek-V3
 // shapes).
@@ -68,24 +67,15 @@ class TileStream {
   }
 
   // sums[n][i] += products: i = 0, 1: row lane / 4, columns 8 n + 2 (lane % 4) and + 1; i = 2, 3: row lane /
-  // 4 + 8.
+  // 4 + 8. columns: StagedColumns or GlobalColumns (columns.cuh).
   template <class Columns>
-  __device__ __forceinline__ void finish(float (&sums)[NT][4], const Columns& x) {
+  __device__ __forceinline__ void finish(float (&sums)[NT][4], const Columns& columns) {
     // Two chunks a turn, each with its own accumulators: a chain of dependent products would wait for every
-    // one.
-    constexpr int kTurn = 2;
+    // one. A chunk of 4-bit values has chains enough, and needs the registers.
+    constexpr int kTurn = F::kChunk == 128 && NT == 1 ? 1 : 2;
     float part[kTurn][NT][4] = {};
     int stage = 0;
     for (int chunk = first_; chunk < end_; chunk += kTurn) {
-      uint4 columns[kTurn][kFetched][NT];
-      if constexpr (kFetchesAhead)
-#pragma unroll
-        for (int h = 0; h < kTurn; ++h)
-#pragma unroll
-          for (int i = 0; i < kFetched; ++i)
-#pragma unroll
-            for (int n = 0; n < NT; ++n)
-              columns[h][i][n] = chunk + h < end_ ? x(n, chunk + h, i) : uint4{0, 0, 0, 0};
       uint4 upper[kTurn];
       uint4 lower[kTurn];
       float scale[kTurn][kScales][2];
@@ -109,29 +99,20 @@ class TileStream {
 #pragma unroll
       for (int h = 0; h < kTurn; ++h) {
         if (h > 0 && chunk + h >= end_) break;
-        if constexpr (kFetchesAhead)
-          multiply(part[h], upper[h], lower[h], scale[h], [&](int i, uint4(&to)[NT]) {
-#pragma unroll
-            for (int n = 0; n < NT; ++n) to[n] = columns[h][i][n];
-          });
-        else
-          multiply(part[h], upper[h], lower[h], scale[h], [&](int i, uint4(&to)[NT]) {
-#pragma unroll
-            for (int n = 0; n < NT; ++n) to[n] = x(n, chunk + h, i);
-          });
+        multiply(part[h], upper[h], lower[h], scale[h], columns, chunk + h);
       }
     }
     wait_for_copies<0>();
 #pragma unroll
     for (int n = 0; n < NT; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums[n][i] += part[0][n][i] + part[1][n][i];
+      for (int i = 0; i < 4; ++i) sums[n][i] += part[0][n][i] + (kTurn > 1 ? part[kTurn - 1][n][i] : 0.0F);
   }
 
  private:
-  // A turn's activations are in registers before its weights are waited for, where there is room for them.
-  static constexpr bool kFetchesAhead = NT == 1;
-  static constexpr int kFetched = kFetchesAhead ? F::kMmas / 2 : 1;
+  // Values stored with an offset: with one group of columns a product with ones, which knows their sums, costs less than a
+  // subtraction for every pair of values; with several it would not.
+  static constexpr bool kTakesOffsetOff = F::kOffset != 0 && NT == 1;
   static constexpr int kScales = F::kScaleGroups > 0 ? F::kScaleGroups : 1;
 
   __device__ __forceinline__ void fetch(int stage) {
@@ -169,25 +150,42 @@ class TileStream {
 
   template <class Columns>
   __device__ __forceinline__ void multiply(float (&part)[NT][4], const uint4& upper, const uint4& lower,
-                                           const float (&scale)[kScales][2],
-                                           const Columns& columns_of) const {
+                                           const float (&scale)[kScales][2], const Columns& columns, int chunk) const {
     constexpr int kPerScale = F::kScaleGroups > 0 ? F::kMmas / F::kScaleGroups : F::kMmas;
-    float chain[2][NT][4] = {};
-    uint4 columns[NT];
+    static_assert(F::kScaleGroups == 0 || kPerScale >= 2);  // both chains have a product
+    constexpr std::uint32_t kOnes = 0x3F803F80U;
+    float chain[2][NT][4];
+    float column_sum[4];  // of the columns, the same for every row
+    uint4 column[NT];
 #pragma unroll
     for (int m = 0; m < F::kMmas; ++m) {
-      if (m % 2 == 0) columns_of(m / 2, columns);
+      if (m % 2 == 0)
+#pragma unroll
+        for (int n = 0; n < NT; ++n) column[n] = columns.load(n, chunk, m / 2);
       std::uint32_t a0, a1, a2, a3;
-      F::pairs(upper, m, a0, a2);
-      F::pairs(lower, m, a1, a3);
+      if constexpr (F::kOffset == 0 || kTakesOffsetOff) {
+        F::pairs(upper, m, a0, a2);
+        F::pairs(lower, m, a1, a3);
+      } else {
+        F::exact_pairs(upper, m, a0, a2);
+        F::exact_pairs(lower, m, a1, a3);
+      }
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
-        const std::uint32_t b0 = word(columns[n], 2 * (m % 2));
-        const std::uint32_t b1 = word(columns[n], 2 * (m % 2) + 1);
+        const std::uint32_t b0 = word(column[n], 2 * (m % 2));
+        const std::uint32_t b1 = word(column[n], 2 * (m % 2) + 1);
         if constexpr (F::kScaleGroups == 0)
           mma(part[n], a0, a1, a2, a3, b0, b1);
+        else if (m % kPerScale < 2)
+          mma_first(chain[m % 2][n], a0, a1, a2, a3, b0, b1);
         else
           mma(chain[m % 2][n], a0, a1, a2, a3, b0, b1);
+        if constexpr (kTakesOffsetOff) {
+          if (m % kPerScale == 0)
+            mma_first(column_sum, kOnes, kOnes, kOnes, kOnes, b0, b1);
+          else
+            mma(column_sum, kOnes, kOnes, kOnes, kOnes, b0, b1);
+        }
       }
       if constexpr (F::kScaleGroups > 0) {
         if (m % kPerScale != kPerScale - 1) continue;
@@ -195,8 +193,9 @@ class TileStream {
         for (int n = 0; n < NT; ++n)
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            part[n][i] += scale[m / kPerScale][i / 2] * (chain[0][n][i] + chain[1][n][i]);
-            chain[0][n][i] = chain[1][n][i] = 0.0F;
+            float product = chain[0][n][i] + chain[1][n][i];
+            if constexpr (kTakesOffsetOff) product -= static_cast<float>(F::kOffset) * column_sum[i];
+            part[n][i] += scale[m / kPerScale][i / 2] * product;
           }
       }
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/quantize.h"
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -123,6 +124,9 @@ void decode_panel_row(const WeightMatrix& w, std::int64_t row, float* to) {
       return decode_row<DecodeBf16>(from, in, to);
     case NumberType::int8:
       return decode_row<DecodeInt8>(from, in, to);
+    case NumberType::fp8:
+    case NumberType::mxfp4:
+      return dequantize_row(w, row, to);
     default:
       return decode_int4_row(from, w.row_scales(row), quantization_group(w.layout.type), in, to);
   }
@@ -154,8 +158,12 @@ void dot_many(const DotRows& work) {
   }
 }
 
+// A processor reads fp8 and mxfp4 so that models which ship in them can be run and compared, not for speed:
+// their rows are always decoded first.
+bool is_decoded_first(NumberType type) { return type == NumberType::fp8 || type == NumberType::mxfp4; }
+
 void dot_rows(const DotRows& work) {
-  if (work.tokens > kTileTokens) return dot_many(work);
+  if (work.tokens > kTileTokens || is_decoded_first(work.w.layout.type)) return dot_many(work);
   switch (work.w.layout.type) {
     case NumberType::f32:
       return dot_few<LinearTile<DecodeF32>>(work);
@@ -188,6 +196,8 @@ void dot_rows(const DotRows& work) {
     case NumberType::int8:
     case NumberType::int4:
     case NumberType::int4_g32:
+    case NumberType::fp8:
+    case NumberType::mxfp4:
       break;
     default:
       throw std::invalid_argument("no matrix product with weights stored as " +

@@ -90,6 +90,16 @@ refused "short.txt|too few" measure --calibration short.txt
 # Runs and profiles.
 refused "no/such/run" report no/such/run
 refused "no/such/file" validate no/such/file.json
+mkdir wrong && echo '{"schema": 1, "model": 3, "gate": "int5"}' > wrong/request.json
+echo '{"device": "cpu"}' > wrong/hardware.json
+expect_exit 2 "$MOETUNE" validate wrong
+expect_in err.txt "wrong/request.json: model: 3 \(accepted: a text\)"
+expect_in err.txt "wrong/request.json: gate: .*'int5'.*lossless"
+expect_in err.txt "wrong/request.json: field 'seed' is missing"
+expect_in err.txt "wrong/hardware.json: field 'cpu_name' is missing"
+[[ $(grep -vc '^moetune: wrong/' err.txt) -eq 0 ]] || fail "validate: a line that names no file"
+expect_exit 2 "$MOETUNE" validate wrong --json
+python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] and len(d["problems"]) > 10' || fail "validate --json"
 refused "'modules'.*did you mean models\?|'modules'" list modules
 mkdir taken && echo hello > taken/file.txt
 refused "taken" tune --run taken --max-trials 1

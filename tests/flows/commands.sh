@@ -12,14 +12,24 @@ done
 expect_exit 2 "$MOETUNE"
 expect_in err.txt 'no command given'
 
+# Every command that stands in --help, those of later builds too.
+"$MOETUNE" --help > help.txt
+[[ $(wc -L < help.txt) -le 80 ]] || fail "--help is wider than 80 columns"
+mapfile -t all_commands < <(sed -nE 's/^  ([a-z]+)  +[A-Z].*/\1/p' help.txt)
+[[ ${#all_commands[@]} -ge 15 ]] || fail "only ${#all_commands[@]} commands in --help: ${all_commands[*]}"
+for command in "${all_commands[@]}"; do
+  expect_exit 0 "$MOETUNE" "$command" --help
+  [[ $(wc -L < out.txt) -le 80 ]] || { cat out.txt >&2; fail "help of $command is wider than 80 columns"; }
+done
+
 for command in tune measure logits report list validate; do
   expect_exit 0 "$MOETUNE" "$command" --help
   expect_in out.txt '--json'
-  [[ $(wc -L < out.txt) -le 120 ]] || fail "help of $command is wider than 120 columns"
   ! grep -q -- '--target' out.txt || fail "an option for tests stands in $command --help"
 done
 expect_exit 0 "$MOETUNE" tune --help-all
 expect_in out.txt '--target'
+[[ $(wc -L < out.txt) -le 80 ]] || fail "tune --help-all is wider than 80 columns"
 
 for what in models spaces workloads profiles knobs metrics searchers; do
   expect_exit 0 "$MOETUNE" list "$what"

@@ -16,6 +16,8 @@ sitting() {
 }
 ended() { ! kill -0 "$tuner" 2>/dev/null; }
 worker() { grep -lE "^PPid:[[:space:]]+$tuner$" /proc/[0-9]*/status 2>/dev/null | cut -d/ -f3 || true; }
+# Of the search; turns of the final round are lines too.
+searched() { if [[ -f run/trials.jsonl ]]; then grep -vc '"final_round"' run/trials.jsonl || true; else echo 0; fi; }
 lines() { if [[ -f run/trials.jsonl ]]; then wc -l < run/trials.jsonl; else echo 0; fi; }
 
 # until_lines N: waits for N trials in the log, or the end of the search.
@@ -66,12 +68,20 @@ expect_exit 0 "$MOETUNE" tune "${options[@]}" --resume
 expect_in err.txt "trials.jsonl:[0-9]+: the last line is torn"
 expect_kept
 
-[[ $(lines) == "$trials" ]] || fail "$(lines) trials instead of $trials"
+[[ $(searched) == "$trials" ]] || fail "$(searched) trials instead of $trials"
 for ((i = 0; i < trials; ++i)); do
   sed -n "$((i + 1))p" run/trials.jsonl | grep -q "\"trial\":$i,\"checksum\"" || fail "line $((i + 1)) is not trial $i"
 done
-doubled=$(grep -o '"configuration":{[^}]*}' run/trials.jsonl | sort | uniq -d)
+doubled=$(grep -v '"final_round"' run/trials.jsonl | grep -o '"configuration":{[^}]*}' | sort | uniq -d)
 [[ -z $doubled ]] || fail "measured twice: $doubled"
+# The final round has each finalist once a pass, whatever happened in between.
+turns=$(grep -o '"final_round":{[^}]*}.*"trial":[0-9]*' run/trials.jsonl | sed -E 's/.*"pass":([0-9]+).*"trial":([0-9]+)/\1 \2/' || true)
+doubled=$(sort <<< "$turns" | uniq -d)
+[[ -z $doubled ]] || fail "a turn was measured twice: $doubled"
+if [[ -n $turns ]]; then
+  finalists=$(cut -d' ' -f2 <<< "$turns" | sort -u | wc -l)
+  [[ $(wc -l <<< "$turns") == $((9 * finalists)) ]] || fail "not 9 passes of $finalists finalists"
+fi
 ! grep -q '"outcome":"crashed"' run/trials.jsonl || fail "a worker killed once was recorded as crashed"
 
 # Done is done: another sitting changes nothing, and the report comes from the files alone.

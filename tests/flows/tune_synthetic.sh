@@ -3,25 +3,37 @@
 source "$(dirname "$0")/support/flow.sh"
 
 tune() { "$MOETUNE" tune --target synthetic --quiet "$@"; }
-# The part of a log that an undisturbed run must share: everything but clocks and checksums.
+# The part of a log that an undisturbed run must share: everything but clocks and checksums. With "search": without the
+# final rounds.
 trials_of() {
-  python3 - "$1" <<'PY'
+  python3 - "$@" <<'PY'
 import json, sys
 for line in open(sys.argv[1]):
     trial = json.loads(line)
-    print(trial["trial"], json.dumps(trial["configuration"], sort_keys=True), trial["outcome"],
+    if len(sys.argv) > 2 and "final_round" in trial:
+        continue
+    print(trial["trial"], trial.get("final_round"), json.dumps(trial["configuration"], sort_keys=True), trial["outcome"],
           json.dumps(trial["metrics"], sort_keys=True), trial["seed"])
 PY
 }
 same_trials() {
-  diff <(trials_of "$1/trials.jsonl") <(trials_of "$2/trials.jsonl") >&2 || fail "$2 holds other trials than $1"
+  diff <(trials_of "$1/trials.jsonl" ${3:-}) <(trials_of "$2/trials.jsonl" ${3:-}) >&2 || fail "$2 holds other trials than $1"
 }
+searched() { grep -vc '"final_round"' "$1/trials.jsonl" || true; }
+turns() { grep -c '"final_round"' "$1/trials.jsonl" || true; }
 
 expect_exit 0 tune --run whole --max-trials 30
 for file in request.json hardware.json trials.jsonl front.json front.csv profile.json report.md; do
   [[ -s whole/$file ]] || fail "no $file in the run directory"
 done
-[[ $(wc -l < whole/trials.jsonl) -eq 30 ]] || fail "not 30 trials"
+[[ $(searched whole) -eq 30 ]] || fail "not 30 trials"
+finalists() { grep -o '"finalists":[^]]*]' "$1/trials.jsonl" | tail -n 1 | tr -cd ',' | wc -c; }  # but for the default
+whole_turns=$((9 * ($(finalists whole) + 1)))
+[[ $(finalists whole) -ge 1 && $(turns whole) -eq $whole_turns ]] || fail "not 9 passes of every finalist"
+expect_in whole/report.md 'in turns 9 times in fresh processes'
+expect_in whole/report.md '^## The final round'
+python3 -c 'import json; r = json.load(open("whole/profile.json"))["final_round"]; assert r["passes"] == 9 and r["ratio_to_default"]["high"] < 1, r' ||
+  fail "the profile does not rest on the final round"
 expect_in out.txt '^Launch: '
 [[ $(wc -L < out.txt) -le 100 ]] || fail "wider than 100 columns"
 [[ $(tail -n 1 out.txt) == "Launch: "* ]] || fail "the last line does not say what to launch"
@@ -64,9 +76,51 @@ same_trials untouched whole
 expect_exit 0 tune --run whole --resume --max-trials 30
 same_trials untouched whole
 expect_exit 0 tune --run whole --resume --max-trials 36
-[[ $(wc -l < whole/trials.jsonl) -eq 36 ]] || fail "did not go on to 36 trials"
+[[ $(searched whole) -eq 36 ]] || fail "did not go on to 36 trials"
+[[ $(turns whole) -eq $((whole_turns + 9 * ($(finalists whole) + 1))) ]] || fail "the longer search had no final round of its own"
 expect_exit 0 tune --run long --max-trials 36
-same_trials long whole
+same_trials long whole search
+
+# A machine in changing moods, slow just when the default is measured: the search alone claims gains that the final round
+# does not confirm. The truth is what the same search finds without moods.
+moody='{"mood": 0.6, "search_factor": {"when": {"top_k": 8}, "factor": 1.5}}'
+expect_exit 0 tune --run calm --max-trials 12 --searcher sobol
+expect_exit 0 tune --run moody --max-trials 12 --searcher sobol --synthetic "$moody"
+python3 - <<'PY' || fail "the gain on a moody machine is not the true one"
+import json
+def trials(run): return [t for t in map(json.loads, open(run + "/trials.jsonl")) if "final_round" not in t]
+profile = json.load(open("moody/profile.json"))
+calm, moody, number = trials("calm"), trials("moody"), profile["trial"]
+assert number != 0 and calm[number]["configuration"] == profile["configuration"], "the moods changed who was asked for"
+def ratio(run): return run[number]["metrics"]["tpot_ms"]["value"] / run[0]["metrics"]["tpot_ms"]["value"]
+found = profile["final_round"]["ratio_to_default"]
+assert abs(found["value"] - ratio(calm)) < 0.015, (found, ratio(calm))
+assert abs(ratio(moody) - ratio(calm)) > 0.1, "the search alone was right: nothing is shown"
+PY
+
+# A log without its final round, as an interruption leaves it: said first wherever the verdict stands.
+mkdir bare
+cp long/request.json long/hardware.json bare
+grep -v '"final_round"' long/trials.jsonl > bare/trials.jsonl
+expect_exit 0 "$MOETUNE" report bare
+expect_in out.txt '^NOT MEASURED AGAIN: '
+expect_in bare/report.md '^\*\*NOT MEASURED AGAIN: '
+expect_in bare/profile.json 'NOT MEASURED AGAIN'
+
+# measure: as many processes as it says, and an interval as wide as they differ.
+expect_exit 0 "$MOETUNE" measure --target synthetic --set top_k=7 --synthetic '{"audit": "audit.txt"}'
+[[ $(sort -u audit.txt | wc -l) -eq 9 ]] || fail "not in 9 processes"
+expect_in out.txt '^tpot_ms .* 9$'
+expect_exit 0 "$MOETUNE" measure --target synthetic --set top_k=7 --synthetic '{"mood": 0.8}' --json
+python3 - <<'PY' || fail "the interval does not say what processes differ by"
+import json
+document = json.load(open("out.txt"))
+tpot = document["metrics"]["tpot_ms"]
+medians = sorted(process["tpot_ms"]["value"] for process in document["processes"])
+assert tpot["processes"] == 9 == len(medians) and document["metrics"]["kl_mean"].get("processes", 1) == 1
+assert (tpot["low"], tpot["value"], tpot["high"]) == (medians[1], medians[4], medians[7]), (tpot, medians)
+assert tpot["high"] - tpot["low"] > 0.1 * tpot["value"]
+PY
 
 # Ctrl-C: exit code 130, state saved, words on how to go on; --resume ends with the trials of an undisturbed run.
 slow='{"delay_ms": 40}'

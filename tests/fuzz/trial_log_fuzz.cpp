@@ -12,6 +12,8 @@
 
 #include "engine/facts/error.h"
 #include "tuner/checksum.h"
+#include "tuner/final_round.h"
+#include "tuner/objective.h"
 #include "tuner/trial_log.h"
 #include "tuner/worker_protocol.h"
 
@@ -34,6 +36,12 @@ void check_log(std::string_view text) {
     insist(back.trials.size() == contents.trials.size() && back.torn.empty());
     for (std::size_t i = 0; i < back.trials.size(); ++i)
       insist(to_log_line(back.trials[i]) == to_log_line(contents.trials[i]));
+    for (const Trial& trial : contents.measured_again) {
+      final_round(trial.turn->finalists, trial.turn->after, contents.measured_again,
+                  objectives_named("tpot_ms").front());
+      next_turn(trial.turn->finalists, trial.turn->after, contents.measured_again,
+                {});  // may refuse another order
+    }
   } catch (const InputError&) {
   }
 }

@@ -245,8 +245,8 @@ TEST_F(CudaFusedOps, RoutedFeedForward) {
           std::mt19937 random(9);
           std::vector<std::int32_t> choice;
           for (std::int64_t token = 0; token < tokens; ++token)
-            for (std::int64_t i = 0; i < k; ++i)
-              choice.push_back(static_cast<std::int32_t>((token * 2 + i + random() % 2 * k) % kExperts));
+            for (std::int64_t i = 0, start = static_cast<std::int64_t>(random() % 9); i < k; ++i)
+              choice.push_back(static_cast<std::int32_t>((token * 2 + i + start) % kExperts));
           std::vector<std::int32_t> table;
           for (std::int32_t expert = 0; expert < kExperts; ++expert) table.push_back(8 - expert);
           const OwnedTensor chosen = ids({tokens, k}, choice);

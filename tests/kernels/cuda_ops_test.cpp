@@ -306,7 +306,7 @@ TEST_F(CudaOps, AttentionOverTheCache) {
     int window;
   };
   for (const NumberType type : {NumberType::f32, NumberType::f16, NumberType::bf16})
-    for (const Case& c : {Case{3, 1, 12, 0}, Case{6, 3, 20, 5}, Case{8, 2, 64, 0}, Case{32, 4, 128, 0},
+    for (const Case& c : {Case{3, 1, 12, 0}, Case{6, 3, 20, 5}, Case{8, 2, 64, 0}, Case{32, 4, 128, 0}, Case{40, 2, 128, 70},
                           Case{10, 2, 256, 100}})
       for (const std::int64_t context : {6, 700}) {
         const std::int64_t width = c.kv_heads * c.dim;
@@ -333,7 +333,9 @@ TEST_F(CudaOps, AttentionOverTheCache) {
         run(gpu(), op(there(q.view()), there(keys.view()), there(values.view()), there(sequences.view()),
                       there(positions.view()), gy));
         run(cpu_, op(q.view(), keys.view(), values.view(), sequences.view(), positions.view(), y.view()));
-        expect_near(gy, y.view(), 2e-5,
+        // Tensor cores take queries and weights as bf16.
+        const bool is_rounded = type == NumberType::bf16 && (c.dim == 64 || c.dim == 128);
+        expect_near(gy, y.view(), is_rounded ? 6e-3 : 2e-5,
                     std::string(name_of(type)) + " heads " + std::to_string(c.heads) + " context " +
                         std::to_string(context));
       }

@@ -149,7 +149,7 @@ TEST(Gemm, RefusesTypesThatNoMatrixHas) {
   EXPECT_THROW(MatrixLayout::of(NumberType::i32, 2, 2), std::invalid_argument);
   Device device = cpu();
   OwnedMatrix w = weights(NumberType::f32, 2, 2, small_integer);
-  w.w.layout.type = NumberType::fp8;
+  w.w.layout.type = NumberType::i32;
   const OwnedTensor x = poisoned({1, 2});
   EXPECT_THROW(run(device, Gemm{.x = x.view(), .w = w.w, .y = x.view()}), std::invalid_argument);
 }

@@ -150,6 +150,22 @@ TEST(Route, GivenExpertsNeedNotBeTheBest) {
   EXPECT_NEAR(weights.view().f32()[1], 4.0F / 5, 1e-6F);
 }
 
+TEST(Route, SqrtSoftplusScores) {
+  Route op;
+  op.rule = RouteRule::sqrt_softplus_bias;
+  op.scale = 1.5F;
+  // softplus(log(e^4 - 1)) = 4 and softplus(log(e - 1)) = 1: scores 2 and 1, chosen with a bias, weighed without.
+  const std::vector<float> logits{std::log(std::exp(4.0F) - 1.0F), -3.0F, std::log(std::exp(1.0F) - 1.0F), -4.0F};
+  const Routed routed = route(logits, 2, op, {0.0F, 0.0F, 5.0F, 0.0F});
+  EXPECT_EQ(routed.ids, (std::vector<std::int32_t>{2, 0}));
+  EXPECT_NEAR(routed.weights[0], 1.5F * 1.0F / 3.0F, 1e-6F);
+  EXPECT_NEAR(routed.weights[1], 1.5F * 2.0F / 3.0F, 1e-6F);
+  op.normalize = false;
+  const Routed far = route({90.0F, -90.0F}, 2, op);  // neither overflows: sqrt(90), sqrt(e^-90)
+  EXPECT_NEAR(far.weights[0], 1.5F * std::sqrt(90.0F), 1e-5F);
+  EXPECT_GE(far.weights[1], 0.0F);
+}
+
 // A broken router must not lead to an expert that does not exist, or to the same one twice.
 TEST(Route, NanLogitsStillGiveDistinctExperts) {
   const float nan = std::numeric_limits<float>::quiet_NaN();

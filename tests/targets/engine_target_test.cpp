@@ -7,6 +7,7 @@
 #include "engine/facts/error.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/message_of.h"
+#include "tests/support/small_presets.h"
 #include "tests/support/source_dir.h"
 
 namespace moetune {
@@ -39,6 +40,7 @@ TEST(EngineTargetSetup, SurvivesItsTripToTheWorker) {
   setup.threads = 2;
   setup.device_memory_bytes = 12345678901;
   setup.usd_per_hour = 2.5;
+  setup.timing_only = true;
   nlohmann::json object = to_json_value(setup);
   EXPECT_EQ(object.at("device"), "cuda");
   EXPECT_EQ(to_json_value(engine_target_setup_from_json(object, "setup")), object);
@@ -82,6 +84,19 @@ TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {
   EXPECT_GT(resident.metrics.at("device_bytes").value, result.metrics.at("device_bytes").value);
 }
 
+TEST_F(EngineTargetTest, TimingAloneNeedsNoReference) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.timing_only = true;
+  EngineTarget target(setup, [this](const std::string& words) { words_ += words; });
+  EXPECT_EQ(words_, "") << "no reference is made";
+  const TargetResult result = measure(target, {{"top_k", "7"}, {"expert_cache", "0.5"}});
+  ASSERT_EQ(result.outcome, Outcome::ok) << result.reason;
+  for (const char* name : {"tpot_ms", "ttft_ms", "tokens_per_s", "cache_hit", "device_bytes", "host_bytes"})
+    EXPECT_TRUE(result.metrics.contains(name)) << name;
+  EXPECT_FALSE(result.metrics.contains("kl_mean"));
+  EXPECT_EQ(words_.find("accuracy"), std::string::npos) << words_;
+}
+
 TEST_F(EngineTargetTest, WhatCannotRunIsAnOutcomeWithAReason) {
   EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
   setup.device_memory_bytes = 9 << 20;
@@ -104,6 +119,32 @@ TEST_F(EngineTargetTest, EveryGoldenLayoutCanBeMeasured) {
     ASSERT_EQ(result.outcome, Outcome::ok) << layout << ": " << result.reason;
     EXPECT_GE(result.metrics.at("kl_mean").n, 2048) << layout;
     EXPECT_GT(result.metrics.at("kl_mean").value, 0.0) << layout;
+  }
+}
+
+// Generated weights have no accuracy; what stands in falls with the number type and the number of experts.
+TEST_F(EngineTargetTest, SyntheticModelsHaveStandInsForAccuracy) {
+  for (const std::string& model : testing::small_presets()) {
+    EngineTargetSetup setup = setup_for("");
+    setup.model_directory = model;
+    EngineTarget target(setup, {});
+    const TargetResult own = measure(target, {});
+    ASSERT_EQ(own.outcome, Outcome::ok) << model << ": " << own.reason;
+    for (const char* unknown : {"kl_mean", "kl_p99", "kl_floor", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+      EXPECT_FALSE(own.metrics.contains(unknown)) << model << ": " << unknown;
+    EXPECT_GT(own.metrics.at("output_snr_db").value, 150.0) << model;
+    const TargetResult quantized = measure(target, {{"dense_quant", "int8"}});
+    ASSERT_EQ(quantized.outcome, Outcome::ok) << model << ": " << quantized.reason;
+    EXPECT_LT(quantized.metrics.at("output_snr_db").value, 60.0) << model;
+    if (model.starts_with("llama")) {
+      EXPECT_FALSE(own.metrics.contains("router_mass"));
+      continue;
+    }
+    EXPECT_EQ(own.metrics.at("router_mass").value, 1.0) << model;
+    const TargetResult fewer = measure(target, {{"top_k", "1"}});
+    ASSERT_EQ(fewer.outcome, Outcome::ok) << model << ": " << fewer.reason;
+    EXPECT_LT(fewer.metrics.at("router_mass").value, 0.95) << model;
+    EXPECT_LT(fewer.metrics.at("output_snr_db").value, quantized.metrics.at("output_snr_db").value) << model;
   }
 }
 

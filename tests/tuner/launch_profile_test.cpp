@@ -98,6 +98,61 @@ TEST(LaunchProfile, OptionalPartsMayBeAbsent) {
   EXPECT_EQ(to_json_value(launch_profile_from_json(written, "profile.json")), written);
 }
 
+TEST(LaunchProfile, SaysThatTimesAreOfTheFinalRound) {
+  LaunchProfile profile = made();
+  EXPECT_TRUE(profile.reason.starts_with("NOT MEASURED AGAIN: ")) << "its search had no final round";
+  EXPECT_FALSE(to_json_value(profile).contains("final_round"));
+  profile.final_passes = 9;
+  profile.ratio_to_default = Evidence{.metric = "tpot_ms",
+                                      .value = 0.85,
+                                      .low = 0.84,
+                                      .high = 0.86,
+                                      .p99 = {},
+                                      .n = 9,
+                                      .origin = "measured",
+                                      .stopped = "",
+                                      .processes = 9};
+  const json written = to_json_value(profile);
+  EXPECT_EQ(written["final_round"]["ratio_to_default"]["low"], 0.84);
+  EXPECT_EQ(schema_violations(written, schema()), std::vector<std::string>{});
+  EXPECT_EQ(to_json_value(launch_profile_from_json(written, "profile.json")), written);
+}
+
+TEST(LaunchProfile, EvidenceIsOfTheFinalRoundWhereThereIsOne) {
+  Trial usual;
+  usual.configuration.values["top_k"] = "8";
+  usual.metrics["tpot_ms"].value = 0.437;
+  usual.metrics["kl_mean"].value = 0.0;
+  Trial better = usual;
+  better.number = 1;
+  better.configuration.values["top_k"] = "7";
+  better.metrics["tpot_ms"].value = 0.254;
+  const std::vector<Trial> trials{usual, better};
+  Recommendation recommendation;
+  recommendation.trial = 1;
+  recommendation.runner_up = 0;
+  FinalRound round;
+  round.passes = 9;
+  round.finalists.resize(2);
+  round.finalists[1].trial = 1;
+  round.finalists[0].metrics["tpot_ms"].value = 0.300;
+  round.finalists[1].metrics["tpot_ms"].value = 0.255;
+  round.finalists[1].ratio.emplace().value = 0.85;
+  recommendation.final_round = round;
+  ProfileContext context;
+  context.default_configuration = usual.configuration;
+  const LaunchProfile profile = make_launch_profile(
+      context, recommendation, pareto_front(trials, objectives_named("tpot_ms,kl_mean")), trials);
+  const auto tpot = [](const ProfilePoint& point) { return point.evidence.back().value; };
+  EXPECT_EQ(tpot(profile.recommended), 0.255);
+  EXPECT_EQ(tpot(*profile.default_point), 0.300);
+  EXPECT_EQ(tpot(*profile.runner_up), 0.300);
+  EXPECT_EQ(tpot(profile.front.front()), 0.254) << "the front is the search's";
+  EXPECT_EQ(profile.final_passes, 9);
+  EXPECT_EQ(profile.ratio_to_default->value, 0.85);
+  EXPECT_EQ(profile.ratio_to_default->metric, "tpot_ms");
+}
+
 TEST(LaunchProfile, NeedsARecommendation) {
   EXPECT_THROW(make_launch_profile({}, {}, {}, {}), std::invalid_argument);
 }

@@ -27,6 +27,11 @@ TEST(Measurement, ComesBackFromJson) {
   full.n = 400;
   full.origin = Origin::extrapolated;
   full.stopped = "interval narrow";
+  Measurement many = full;
+  many.processes = 9;
+  EXPECT_EQ(to_json_value(many)["processes"], 9);
+  EXPECT_FALSE(to_json_value(full).contains("processes")) << "one is what goes without saying";
+  EXPECT_EQ(metrics_from_json({{"tpot_ms", to_json_value(many)}}, "here").at("tpot_ms").processes, 9);
   const Metrics written{{"tpot_ms", full}, {"device_bytes", Measurement{}}};
   const Metrics back = metrics_from_json(json::parse(to_json_value(written).dump()), "x");
   ASSERT_EQ(back.size(), 2U);

@@ -50,6 +50,12 @@ TEST(Progress, SaysWhereTheSearchStands) {
   EXPECT_EQ(progress_line(example_status(), 200),
             "12 of 240 trials done | best 3.21 tpot_ms (trial 7) | 4 min left | measuring 12/40");
   EXPECT_EQ(progress_line(TuneStatus{}, 200), "0 trials done | no result yet");
+  TuneStatus in_final = example_status();
+  in_final.final_done = 5;
+  in_final.final_most = 36;
+  EXPECT_EQ(progress_line(in_final, 200),
+            "final round, 5 of 36 turns done | best 3.21 tpot_ms (trial 7) | 4 min left | "
+            "measuring 12/40");
   TuneStatus hostile = example_status();
   hostile.doing = "a\n\x1b[2J";
   EXPECT_EQ(progress_line(hostile, 200).find_first_of("\n\x1b"), std::string::npos);

@@ -123,6 +123,88 @@ TEST(TimeMeasurement, SaysWhatTheSamplesCanSay) {
   EXPECT_EQ(exact_measurement(12.0).n, 1);
 }
 
+std::vector<Measurement> processes_with(const std::vector<double>& medians, double half_width) {
+  std::vector<Measurement> processes;
+  for (const double median : medians)
+    processes.push_back({.value = median,
+                         .low = median - half_width,
+                         .high = median + half_width,
+                         .p99 = median + 1.0,
+                         .n = 100,
+                         .origin = Origin::measured,
+                         .stopped = "interval narrow"});
+  return processes;
+}
+
+TEST(OverProcesses, AgreeingProcessesGiveANarrowInterval) {
+  const Measurement all = over_processes(processes_with({100, 101, 100, 102, 101, 100, 101, 102, 101}, 1.0));
+  EXPECT_EQ(all.value, 101.0);
+  EXPECT_EQ(all.low, 100.0);
+  EXPECT_EQ(all.high, 102.0);
+  EXPECT_EQ(all.p99, 102.0);
+  EXPECT_EQ(all.n, 900);
+  EXPECT_EQ(all.processes, 9);
+  EXPECT_EQ(all.stopped, "interval narrow");
+}
+
+TEST(OverProcesses, DisagreeingProcessesGiveAWideOneHoweverSureEachIs) {
+  // As ten runs on one machine were seen to differ, each sure of itself to 1 %.
+  const std::vector<double> medians{0.18, 0.31, 0.22, 0.32, 0.19, 0.28, 0.25, 0.20, 0.30};
+  const Measurement all = over_processes(processes_with(medians, 0.001));
+  EXPECT_EQ(all.value, 0.25);
+  EXPECT_EQ(all.low, 0.19);
+  EXPECT_EQ(all.high, 0.31);
+  EXPECT_EQ(over_processes(processes_with({1, 2, 3, 4, 5, 6}, 0.01)).low, 1.0);
+  EXPECT_EQ(over_processes(processes_with({1, 2, 3, 4, 5, 6}, 0.01)).high, 6.0);
+}
+
+TEST(OverProcesses, OneDisturbedProcessOnEitherSideDoesNoHarm) {
+  const Measurement all = over_processes(processes_with({50, 100, 101, 100, 102, 101, 100, 101, 300}, 1.0));
+  EXPECT_EQ(all.low, 100.0);
+  EXPECT_EQ(all.high, 102.0);
+}
+
+TEST(OverProcesses, FewProcessesHaveTheRangeOfTheirOwnIntervals) {
+  const Measurement few = over_processes(processes_with({100, 110, 105}, 2.0));
+  EXPECT_EQ(few.value, 105.0);
+  EXPECT_EQ(few.low, 98.0);
+  EXPECT_EQ(few.high, 112.0);
+  std::vector<Measurement> unsure = processes_with({100, 110, 105}, 2.0);
+  unsure[1].low.reset();
+  unsure[1].high.reset();
+  unsure[1].p99.reset();
+  EXPECT_FALSE(over_processes(unsure).low.has_value()) << "one of them does not know";
+  EXPECT_FALSE(over_processes(unsure).p99.has_value());
+  const Measurement alone = over_processes(processes_with({7}, 1.0));
+  EXPECT_EQ(alone.low, 6.0);
+  EXPECT_EQ(alone.processes, 1);
+}
+
+// What one process says about itself misses what the next one will give; what nine say does not.
+TEST(OverProcesses, CoversWhatAFreshProcessGives) {
+  constexpr int series = 2000;
+  constexpr double truth = 1.0;
+  int covered = 0;
+  int covered_by_one = 0;
+  for (std::uint32_t i = 0; i < series; ++i) {
+    RngSequence random(CounterRng(31, RngStage::bootstrap, i));
+    std::vector<Measurement> processes;
+    for (int process = 0; process < usual_processes; ++process) {
+      const double level = truth + 0.2 * (random.uniform() - 0.5);  // of this process
+      std::vector<double> runs;
+      for (int run = 0; run < 30; ++run) runs.push_back(level * (1.0 + 0.02 * (random.uniform() - 0.5)));
+      processes.push_back(time_measurement(runs, ""));
+    }
+    const auto holds = [&](const Measurement& measured) {
+      return *measured.low <= truth && truth <= *measured.high;
+    };
+    covered += holds(over_processes(processes)) ? 1 : 0;
+    covered_by_one += holds(processes.front()) ? 1 : 0;
+  }
+  EXPECT_GE(covered, 0.94 * series);
+  EXPECT_LE(covered_by_one, 0.2 * series);
+}
+
 // Shares of simulated series whose 95 % interval holds the truth, for shapes that times have: skewed, with
 // outliers, with few distinct values.
 double coverage(const std::function<double(RngSequence&)>& draw, double truth, std::size_t count, double p) {

@@ -40,6 +40,47 @@ std::vector<std::string> texts_of(const std::vector<Trial>& trials) {
   return texts;
 }
 
+Trial example_turn(std::int64_t number, std::int64_t after, std::int64_t pass) {
+  Trial trial = example_trial(number);
+  trial.turn = FinalTurn{.after = after, .finalists = {0, 1, 3}, .pass = pass};
+  return trial;
+}
+
+TEST(TrialLog, KeepsFinalRoundsApartFromTheSearch) {
+  const TemporaryDirectory folder;
+  const std::string file = folder / "trials.jsonl";
+  {
+    TrialLog log(file);
+    for (std::int64_t i = 0; i < 4; ++i) log.append(example_trial(i));
+    EXPECT_EQ(text_of(log.append(example_turn(1, 4, 0))), text_of(example_turn(1, 4, 0)));
+    log.append(example_turn(3, 4, 0));
+    log.append(example_trial(4));  // the search goes on: its numbers have no gap
+    log.append(example_turn(0, 5, 0));
+  }
+  const TrialLog log(file);
+  EXPECT_EQ(texts_of(log.trials()), texts_of({example_trial(0), example_trial(1), example_trial(2),
+                                              example_trial(3), example_trial(4)}));
+  EXPECT_EQ(texts_of(log.measured_again()),
+            texts_of({example_turn(1, 4, 0), example_turn(3, 4, 0), example_turn(0, 5, 0)}));
+}
+
+TEST(TrialLog, ATurnThatCannotBeIsRefused) {
+  const auto complaint = [](const Trial& turn) {
+    return message_of<InputError>([&] { parse_trial_log(log_text(4) + to_log_line(turn), "t.jsonl"); });
+  };
+  EXPECT_TRUE(has_text(complaint(example_turn(1, 5, 0)),
+                       "t.jsonl:5: final_round.after: 5 (accepted: 4, the trials before it)"));
+  EXPECT_TRUE(has_text(complaint(example_turn(2, 4, 0)),
+                       "t.jsonl:5: trial number 2 (accepted: one of the finalists)"));
+  Trial other = example_turn(1, 4, 0);
+  other.configuration = example_trial(2).configuration;
+  EXPECT_TRUE(has_text(complaint(other), "(accepted: that of trial 1, which is measured again)"));
+  const TemporaryDirectory folder;
+  TrialLog log(folder / "trials.jsonl");
+  EXPECT_THROW(log.append(example_turn(0, 4, 0)), std::logic_error);
+  EXPECT_EQ(contents_of(folder / "trials.jsonl"), "");
+}
+
 TEST(TrialLog, HoldsWhatWasAppended) {
   const TemporaryDirectory folder;
   const std::string file = folder / "trials.jsonl";

@@ -30,6 +30,20 @@ TEST(Trial, HasTheContractsFields) {
   EXPECT_EQ(object["configuration"]["expert_cache"], 0.25);
 }
 
+TEST(Trial, ATurnOfAFinalRoundSaysAllAboutIt) {
+  Trial trial = example_trial(3);
+  EXPECT_FALSE(to_json_value(trial).contains("final_round")) << "a trial of the search has none";
+  trial.turn = FinalTurn{.after = 12, .finalists = {0, 3, 11}, .pass = 4};
+  const Trial back = trial_from_json(nlohmann::json::parse(text_of(trial)), "here");
+  EXPECT_EQ(back.turn, trial.turn);
+  EXPECT_EQ(text_of(back), text_of(trial));
+  nlohmann::json object = to_json_value(trial);
+  object["final_round"]["finalists"] = {0, 12};
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([&] { trial_from_json(object, "t.jsonl:9"); }),
+               "t.jsonl:9: final_round.finalists: 12 (accepted: numbers of trials before the round)"));
+}
+
 TEST(Trial, EveryWrongFieldIsNamed) {
   const auto complaint = [](const char* field, const nlohmann::json& value) {
     nlohmann::json object = to_json_value(example_trial(0));

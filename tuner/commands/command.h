@@ -1,4 +1,4 @@
-// One subcommand: its options as CLI11 knows them, and what it does. Every file of this folder that is named after a
+// One subcommand: its options, and what it does. Every file of this folder that is named after a
 // subcommand defines one add_..._command(); command_line.cpp lists them all.
 #pragma once
 
@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "engine/facts/error.h"
+#include "tuner/commands/options.h"
 
 namespace moetune {
 

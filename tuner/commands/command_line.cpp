@@ -6,20 +6,22 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "engine/facts/error.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/command.h"
+#include "tuner/commands/help.h"
 #include "tuner/commands/usage.h"
 
 namespace moetune {
 namespace {
 
-constexpr auto footer = R"(Exit codes: 0 done, 1 our fault, 2 usage or bad input, 3 regression, 4 no feasible configuration,
-            5 indeterminate, 6 not comparable, 130 interrupted with state saved.
-
-Start with 'moetune tune': it needs no options, and tunes the embedded model on this machine.)";
+constexpr auto footer =
+    "Exit codes: 0 done, 1 our fault, 2 usage or bad input, 3 regression, 4 no feasible configuration, 5 indeterminate, "
+    "6 not comparable, 130 interrupted with state saved.\n\n"
+    "Start with 'moetune tune': it needs no options, and tunes the embedded model on this machine.";
 
 std::string version_text() {
   return fmt::format("moetune {} ({}, {}, {}, {})", build_info::version, build_info::commit, build_info::build_type,
@@ -53,10 +55,9 @@ void add_help_all(Command& command) {
 
 ExitCode parse_and_run(int argc, char** argv) {
   CLI::App program("moetune measures a Mixture-of-Experts model on this machine under many configurations and recommends one.");
-  program.name("moetune")->footer(footer);
+  program.name("moetune")->footer(footer)->formatter(help_formatter());
   program.set_version_flag("--version", version_text(), "Print version, commit and build, and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
-  program.get_formatter()->column_width(30);
   // Unknown words are collected, not refused by CLI11: refuse_unknown_words() can say which one was meant.
   program.allow_extras();
 

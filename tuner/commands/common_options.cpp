@@ -27,11 +27,9 @@ std::string parse_device(const std::string& flag, const std::string& text) {
 
 // Files of a later build that would change results if they were ignored: refused, never dropped.
 void add_refused_option(CLI::App& command, const std::string& flag, const std::string& why) {
-  command
-      .add_option_function<std::string>(
-          flag, [flag, why](const std::string& text) { throw InputError(flag, "'" + text + "': " + why, ""); },
-          "Not in this build yet")
-      ->type_name("...");
+  add_read_option(
+      command, flag, [flag, why](const std::string& text) { throw InputError(flag, "'" + text + "': " + why, ""); }, "...",
+      "Not in this build yet");
 }
 
 double parse_price(const std::string& flag, const std::string& text) {
@@ -50,33 +48,32 @@ std::optional<Workload> workload_in_file(const std::string& name) {
 }  // namespace
 
 void add_output_options(CLI::App& command, Console& console) {
-  command.add_flag("--json", console.json, "One JSON document on stdout, everything else on stderr")->group("Output");
-  command.add_flag("--quiet", console.quiet, "No progress and no remarks")->group("Output");
+  add_flag(command, "--json", console.json, "One JSON document on stdout, everything else on stderr", "Output");
+  add_flag(command, "--quiet", console.quiet, "No progress and no remarks", "Output");
 }
 
 void add_common_options(CLI::App& command, CommonOptions& common, const TakesOptions& takes) {
   if (takes.model) {
-    command.add_option("--model", common.model, "Checkpoint directory or embedded model")->type_name("DIR|NAME")->capture_default_str();
-    add_parsed_option(command, "--device", common.device, parse_device, "auto|cpu|cuda", "Where to run; auto: on the GPU where one can be used")
-        ->default_str("auto");
+    add_text_option(command, "--model", common.model, "DIR|NAME",
+                    "Checkpoint directory, embedded model or preset with overrides, such as deepseek-v3:layers=24,top_k=4; see 'moetune list models'");
+    add_parsed_option(command, "--device", common.device, parse_device, "auto|cpu|cuda",
+                      "Where to run; auto: on the GPU where one can be used", "auto");
     add_parsed_option(
         command, "--threads", common.threads,
         [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 4096); }, "N",
         "CPU threads (default: all that this process may use)");
   }
   if (takes.workload) {
-    command.add_option("--workload", common.workload, "Workload, or a JSON file with one; see 'moetune list workloads'")
-        ->type_name("NAME|FILE")
-        ->capture_default_str();
-    command.add_option("--calibration", common.calibration, "Text to prompt with and to score accuracy on (default: the model's own)")
-        ->type_name("FILE");
+    add_text_option(command, "--workload", common.workload, "NAME|FILE",
+                    "Workload, or a JSON file with one; see 'moetune list workloads'");
+    add_text_option(command, "--calibration", common.calibration, "FILE",
+                    "Text to prompt with and to score accuracy on (default: the model's own)");
     add_parsed_option(
         command, "--seed", common.seed,
         [](const std::string& flag, const std::string& text) {
           return parse_whole_number(flag, text, 0, std::numeric_limits<std::int64_t>::max());
         },
-        "N", "Seed of every random choice")
-        ->default_str("1");
+        "N", "Seed of every random choice", "1");
     add_parsed_option(command, "--device-memory", common.device_memory_bytes, parse_bytes, "SIZE",
                       "Plan and allocate as on a card or machine with that much memory, such as 12GiB");
     add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_price, "USD",

@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "engine/facts/model_spec.h"
 #include "engine/facts/workload.h"
 #include "tuner/commands/console.h"
 #include "tuner/commands/gpu_probe.h"
+#include "tuner/commands/options.h"
 
 namespace moetune {
 
@@ -38,16 +37,6 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
 
 // Adds --json and --quiet only.
 void add_output_options(CLI::App& command, Console& console);
-
-// An option whose text is read by a parser of ours: parse(flag, text) may throw InputError.
-template <class Value, class Parse>
-CLI::Option* add_parsed_option(CLI::App& command, const std::string& flag, Value& value, Parse parse, const std::string& type,
-                               const std::string& help) {
-  return command
-      .add_option_function<std::string>(
-          flag, [&value, parse, flag](const std::string& text) { value = static_cast<Value>(parse(flag, text)); }, help)
-      ->type_name(type);
-}
 
 // Workloads of --workload: names or files, separated by commas; fitted to the model.
 std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec);

@@ -18,25 +18,13 @@
 #include "tuner/launch_profile.h"
 #include "tuner/pareto.h"
 #include "tuner/report/against_default.h"
+#include "tuner/report/final_section.h"
 #include "tuner/report/front_table.h"
 
 namespace moetune {
 namespace {
 
 namespace fs = std::filesystem;
-
-Recommendation recommendation_of(const RunReport& report) {
-  const AccuracyGate& gate = gate_named(report.request.gate);
-  ChoiceInput input{.trials = report.trials,
-                    .gate = gate,
-                    .objectives = report.objectives,
-                    .default_configuration = configuration_from_json(report.request.default_configuration,
-                                                                     report.run_path + "/request.json"),
-                    .accuracy_parameters = accuracy_parameters(),
-                    .slo = std::nullopt};
-  if (!report.request.slo.empty()) input.slo = parse_slo(report.request.slo);
-  return choose(input);
-}
 
 LaunchProfile profile_of(const RunReport& report, const Recommendation& recommendation) {
   const std::string request = report.run_path + "/request.json";
@@ -61,16 +49,31 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
 
 }  // namespace
 
+ChoiceInput choice_input(const RunReport& report) {
+  ChoiceInput input{.trials = report.trials,
+                    .gate = gate_named(report.request.gate),
+                    .objectives = report.objectives,
+                    .default_configuration = configuration_from_json(report.request.default_configuration,
+                                                                     report.run_path + "/request.json"),
+                    .accuracy_parameters = accuracy_parameters(),
+                    .slo = std::nullopt,
+                    .measured_again = report.measured_again};
+  if (!report.request.slo.empty()) input.slo = parse_slo(report.request.slo);
+  return input;
+}
+
 Conclusion conclude(const std::string& run_path, const std::string& gate) {
   Conclusion conclusion;
   RunReport& report = conclusion.report;
   report = read_run(run_path);
   if (!gate.empty()) report.request.gate = gate_named(gate).name;
-  const Recommendation recommendation = recommendation_of(report);
+  const Recommendation recommendation = choose(choice_input(report));
   report.verdict = {.recommended = recommendation.trial,
                     .reason = recommendation.reason,
                     .runner_up = recommendation.runner_up,
-                    .why_not_runner_up = recommendation.why_not_runner_up};
+                    .why_not_runner_up = recommendation.why_not_runner_up,
+                    .final_round = recommendation.final_round,
+                    .caution = recommendation.caution};
   write_report_files(report);
   const std::string profile_file = run_path + "/profile.json";
   if (recommendation.trial) {
@@ -86,8 +89,13 @@ Conclusion conclude(const std::string& run_path, const std::string& gate) {
 
 std::string Conclusion::text() const {
   const auto paragraph = [](const std::string& words) { return wrapped(words, 80, 0) + "\n"; };
-  std::string text = paragraph(report.verdict.reason);
+  std::string text;
+  if (const auto note = report.request.conditions.find("model_note"); note != report.request.conditions.end() && note->is_string())
+    text += paragraph(report.request.model + ": " + note->get<std::string>() + ".");
+  if (!report.verdict.caution.empty()) text += paragraph(report.verdict.caution);
+  text += paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
+  if (report.verdict.final_round) text += paragraph(final_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
   text += fmt::format("\n{}/: report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
   if (!report.verdict.recommended) return text + "Nothing is recommended, so there is no profile.";

@@ -9,6 +9,7 @@
 
 #include "engine/facts/error.h"
 #include "engine/facts/workload.h"
+#include "tuner/choose.h"
 #include "tuner/report/run_report.h"
 
 namespace moetune {
@@ -21,6 +22,9 @@ struct Conclusion {
   std::string text() const;  // the last lines of tune: verdict, files, and what to launch
   nlohmann::json document() const;
 };
+
+// What choose() and finalists() go by in this run. It refers to the report.
+ChoiceInput choice_input(const RunReport& report);
 
 // Writes front.json, front.csv, report.md and profile.json into the run. gate: empty: as the run asked for.
 // Throws InputError (not a run) or std::runtime_error (disk).

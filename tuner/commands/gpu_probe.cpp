@@ -15,6 +15,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
+#include "tuner/commands/options.h"
 
 namespace moetune {
 namespace {
@@ -160,8 +161,8 @@ void describe_gpu(HardwareFingerprint& hardware, const GpuReport& gpu) {
 }
 
 Command add_gpu_probe_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("gpu-probe", "")->group("");
-  return {command, [] {
+  CLI::App& command = add_subcommand(program, "gpu-probe", "", "", "");
+  return {&command, [] {
             fmt::print(stdout, "{}\n", to_json_value(look_for_gpu()).dump());
             return ExitCode::done;
           }};

@@ -29,11 +29,10 @@ constexpr std::array later_commands = {
 std::vector<Command> add_later_commands(CLI::App& program) {
   std::vector<Command> commands;
   for (const LaterCommand& later : later_commands) {
-    CLI::App* options = program.add_subcommand(later.name, later.summary)->group("Not in this build yet");
-    // Whatever options are given, the answer is the same: none of them is read.
-    options->allow_extras()->prefix_command();
+    CLI::App& options = add_subcommand(program, later.name, later.summary, "", "Not in this build yet");
+    take_any_words(options);  // whatever they are, the answer is the same
     const std::string name = later.name;
-    commands.push_back({options, [name]() -> ExitCode {
+    commands.push_back({&options, [name]() -> ExitCode {
                           throw InputError(name, "this build does not have this command yet",
                                            "tune, measure, logits, report, list, validate");
                         }});

@@ -125,7 +125,7 @@ class Routing {
 
 ExitCode run_logits(const LogitsOptions& options) {
   const DeviceChoice device = choose_device(options.common.device, [] { return ask_for_gpu(); });
-  const auto checkpoint = open_checkpoint(model_directory(options.common.model));
+  const auto checkpoint = open_checkpoint(options.common.model);
   checkpoint->check_finite();
   const ModelSpec& spec = checkpoint->spec();
   const std::vector<std::int32_t> ids = tokens_of(options, spec);
@@ -171,29 +171,27 @@ ExitCode run_logits(const LogitsOptions& options) {
 
 Command add_logits_command(CLI::App& program) {
   auto options = std::make_shared<LogitsOptions>();
-  CLI::App* command = program.add_subcommand("logits", "Logits of given tokens, to check against other implementations");
-  command->add_option("--tokens", options->tokens, "Token ids, such as 1,5,9")->type_name("ID,ID,...");
-  command->add_option("--tokens-file", options->tokens_file, "The same from a file; blanks and line ends separate too")->type_name("FILE");
-  command->add_option("--out", options->out, "NumPy file to write: float32 (tokens, vocabulary)")->type_name("FILE.npy")->required();
-  add_parsed_option(*command, "--feed", options->feed, parse_feed, "step|prefill",
-                    "One token at a time as decoding does, or many at once as for a prompt")
-      ->default_str("step");
-  command->add_option("--routing-out", options->routing_out, "Also write the chosen experts: safetensors with expert_ids, int32 (tokens, MoE layers, k)")
-      ->type_name("FILE");
-  command->add_option("--routing-from", options->routing_from, "Take the experts of such a file; their weights are this run's own")
-      ->type_name("FILE");
-  command->add_option("--set", options->settings, "Change a knob; any number of times")
-      ->type_name("KNOB=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_common_options(*command, options->common, {.model = true, .workload = false});
-  command->footer("Row i holds the logits after tokens 0 .. i (teacher-forced).\n\n"
-                  "  moetune logits --tokens 72,101,108 --out a.npy\n"
-                  "  moetune logits --tokens 72,101,108 --set expert_quant=int4 --out b.npy\n\n"
-                  "With the same experts on both sides only the arithmetic differs:\n\n"
-                  "  moetune logits --tokens 72,101,108 --device cpu --routing-out r.safetensors --out a.npy\n"
-                  "  moetune logits --tokens 72,101,108 --device cuda --routing-from r.safetensors --out b.npy");
-  return {command, [options] { return run_logits(*options); }};
+  CLI::App& command = add_subcommand(
+      program, "logits", "Logits of given tokens, to check against other implementations",
+      "Row i holds the logits after tokens 0 .. i (teacher-forced).\n\n"
+      "  moetune logits --tokens 72,101,108 --out a.npy\n"
+      "  moetune logits --tokens 72,101,108 --set expert_quant=int4 --out b.npy\n\n"
+      "With the same experts on both sides only the arithmetic differs:\n\n"
+      "  moetune logits --tokens 72,101,108 --device cpu \\\n"
+      "      --routing-out r.safetensors --out a.npy\n"
+      "  moetune logits --tokens 72,101,108 --device cuda \\\n"
+      "      --routing-from r.safetensors --out b.npy");
+  add_text_option(command, "--tokens", options->tokens, "ID,ID,...", "Token ids, such as 1,5,9");
+  add_text_option(command, "--tokens-file", options->tokens_file, "FILE", "The same from a file; blanks and line ends separate too");
+  required(add_text_option(command, "--out", options->out, "FILE.npy", "NumPy file to write: float32 (tokens, vocabulary)"));
+  add_parsed_option(command, "--feed", options->feed, parse_feed, "step|prefill",
+                    "One token at a time as decoding does, or many at once as for a prompt", "step");
+  add_text_option(command, "--routing-out", options->routing_out, "FILE",
+                  "Also write the chosen experts: safetensors with expert_ids, int32 (tokens, MoE layers, k)");
+  add_text_option(command, "--routing-from", options->routing_from, "FILE", "Take the experts of such a file; their weights are this run's own");
+  add_repeated_option(command, "--set", options->settings, "KNOB=VALUE", "Change a knob; any number of times");
+  add_common_options(command, options->common, {.model = true, .workload = false});
+  return {&command, [options] { return run_logits(*options); }};
 }
 
 }  // namespace moetune

@@ -1,4 +1,5 @@
-// moetune measure: one configuration, every metric, with intervals. The same path as a trial of tune: a worker process.
+// moetune measure: one configuration, every metric, with intervals. The same path as a trial of tune, but timed anew in
+// several worker processes, one after the other: replicate.h.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -19,11 +20,15 @@
 #include "tuner/metric_facts.h"
 #include "tuner/printable.h"
 #include "tuner/json_facts.h"
+#include "tuner/replicate.h"
+#include "tuner/statistics.h"
 #include "tuner/terminal.h"
-#include "tuner/trial_runner.h"
 
 namespace moetune {
 namespace {
+
+// Times --budget that processes may take where starting one (reading and packing the weights) takes long.
+constexpr double patience = 4.0;
 
 struct MeasureOptions {
   CommonOptions common;
@@ -71,13 +76,13 @@ std::vector<std::string> ordered_names(const Metrics& metrics) {
 }
 
 std::string metrics_table(const Metrics& metrics) {
-  Table table{.headings = {"metric", "value", "95 % interval", "p99", "n"},
-              .alignment = {Align::left, Align::left, Align::left, Align::right, Align::right},
+  Table table{.headings = {"metric", "value", "95 % interval", "p99", "n", "processes"},
+              .alignment = {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right},
               .rows = {}};
   for (const std::string& name : ordered_names(metrics)) {
     const Measurement& measurement = metrics.at(name);
     table.rows.push_back({name, value_text(name, measurement.value), interval_text(name, measurement),
-                          measurement.p99 ? number_text(name, *measurement.p99) : "", thousands(measurement.n)});
+                          measurement.p99 ? number_text(name, *measurement.p99) : "", thousands(measurement.n), std::to_string(measurement.processes)});
   }
   return table.text();
 }
@@ -94,15 +99,35 @@ std::string origin_text(const Metrics& metrics) {
 std::string stop_text(const Metrics& metrics) {
   const auto rate = metrics.find("tokens_per_s");
   if (rate == metrics.end() || rate->second.stopped.empty()) return "";
-  return fmt::format("Timing ended after {} runs of the workload: {}.", rate->second.n, rate->second.stopped);
+  return fmt::format("Timing ended after {} runs of the workload in {} processes: {}.", rate->second.n, rate->second.processes,
+                     rate->second.stopped);
 }
 
-void print_trial(const Study& study, const Trial& trial, const Console& console) {
+// The processes' own medians, smallest first, so that an interval can be seen to come from them.
+std::string processes_text(const std::vector<Metrics>& processes) {
+  constexpr auto metric = "tpot_ms";
+  std::vector<double> medians;
+  for (const Metrics& metrics : processes)
+    if (const auto found = metrics.find(metric); found != metrics.end()) medians.push_back(found->second.value);
+  if (medians.size() < 2) return "";
+  std::ranges::sort(medians);
+  std::vector<std::string> words;
+  for (const double value : medians) words.push_back(number_text(metric, value));
+  std::string text = fmt::format("{} of each process: {}", metric, fmt::join(words, " "));
+  if (!median_interval(medians))
+    text += fmt::format("\nOnly {} processes in {} times --budget: the interval is the range of their own ones, without a known "
+                        "confidence. A larger --budget gives more.", medians.size(), patience);
+  return text;
+}
+
+void print_trial(const Study& study, const Replication& replication, const Console& console) {
+  const Trial& trial = replication.trial;
   console.result(study_text(study));
   console.result("configuration: " + trial.configuration.key() + "\n");
   console.result(metrics_table(trial.metrics));
   console.result("\n" + origin_text(trial.metrics) + (study.made_up ? " All of it is made up." : ""));
-  if (const std::string text = stop_text(trial.metrics); !text.empty()) console.result(text);
+  for (const std::string& text : {stop_text(trial.metrics), processes_text(replication.processes)})
+    if (!text.empty()) console.result(text);
   // The strictest gate that is met says the most; none met, the widest one says by how much.
   GateJudgement judgement;
   for (const AccuracyGate& gate : accuracy_gates()) {
@@ -110,17 +135,28 @@ void print_trial(const Study& study, const Trial& trial, const Console& console)
     judgement = judge(trial.metrics, gate);
     if (judgement.verdict == GateVerdict::met) break;
   }
-  console.result("Accuracy: " + judgement.words + ".");
+  console.result(study.model.is_synthetic
+                     ? "Accuracy: unknown, the weights are synthetic; output_snr_db and router_mass stand in."
+                     : "Accuracy: " + judgement.words + ".");
 }
 
-nlohmann::json document_of(const Study& study, const Trial& trial) {
-  nlohmann::json document = to_json_value(trial);
+nlohmann::json document_of(const Study& study, const Replication& replication) {
+  nlohmann::json document = to_json_value(replication.trial);
+  document["processes"] = nlohmann::json::array();
+  for (const Metrics& metrics : replication.processes) document["processes"].push_back(to_json_value(metrics));
   document["model"] = study.model.name;
   document["model_hash"] = study.model.content_hash;
   document["workload"] = to_json_value(study.workload);
   document["hardware"] = to_json_value(study.hardware);
   document["conditions"] = study.conditions;
   if (study.made_up) document["made_up"] = true;
+  if (study.model.is_synthetic) {
+    document["synthetic_weights"] = true;
+    document["model_note"] = model_note(study.model);
+    // No number is known, which is not the same as not having looked.
+    for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+      document["metrics"][unknown] = nullptr;
+  }
   return document;
 }
 
@@ -138,7 +174,8 @@ ExitCode code_of(const Trial& trial) {
 
 ExitCode run_measure(const MeasureOptions& options) {
   const Console& console = options.common.console;
-  const std::vector<Study> studies = studies_of(options.common, options.target, options.budget_seconds);
+  const double seconds_each = options.budget_seconds / usual_processes;
+  const std::vector<Study> studies = studies_of(options.common, options.target, seconds_each);
   if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
   const Study& study = studies.front();
   const Configuration configuration = configuration_from_settings(study, options.settings);
@@ -153,49 +190,51 @@ ExitCode run_measure(const MeasureOptions& options) {
 
   const Interruption interruption;
   LiveWords live(console);
-  TrialRunnerSettings settings = options.target.runner_settings(study, options.budget_seconds);
-  settings.on_progress = [&](const std::string& words) { live.show(words); };
-  settings.on_message = [&](const std::string& line) {
+  ReplicationSettings settings{.everything = options.target.runner_settings(study, seconds_each),
+                               .timing_setup = timing_setup(study, seconds_each),
+                               .processes = usual_processes,
+                               .most_seconds = patience * options.budget_seconds};
+  settings.everything.on_progress = [&](const std::string& words) { live.show(words); };
+  settings.everything.on_message = [&](const std::string& line) {
     live.clear();
     console.warn(line);
   };
-  TrialRunner runner(std::move(settings), interruption);
-  const std::optional<Trial> trial = runner.run(0, configuration, options.common.seed);
+  const std::optional<Replication> replication =
+      measure_in_processes(settings, configuration, options.common.seed, interruption);
   live.clear();
-  if (!trial) {
+  if (!replication) {
     console.warn("moetune: interrupted");
     return ExitCode::interrupted;
   }
-  console.document(document_of(study, *trial));
-  if (trial->outcome == Outcome::ok) {
-    print_trial(study, *trial, console);
+  const Trial& trial = replication->trial;
+  console.document(document_of(study, *replication));
+  if (trial.outcome == Outcome::ok) {
+    print_trial(study, *replication, console);
   } else {
-    console.warn(fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial->outcome), trial->reason));
+    console.warn(fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial.outcome), trial.reason));
   }
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
-  return code_of(*trial);
+  return code_of(trial);
 }
 
 }  // namespace
 
 Command add_measure_command(CLI::App& program) {
   auto options = std::make_shared<MeasureOptions>();
-  CLI::App* command = program.add_subcommand("measure", "One configuration, every metric, with intervals");
-  command->add_option("--set", options->settings, "Change a knob; any number of times; see 'moetune list knobs'")
-      ->type_name("KNOB=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_parsed_option(*command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing; ends earlier when the interval is narrow")
-      ->default_str("10s");
-  add_common_options(*command, options->common, {.model = true, .workload = true});
-  const auto testing_options = add_target_options(*command, options->target);
-  command->footer("Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in\n"
-                  "memory as far as it fits. 'moetune list metrics' says what each metric is.\n\n"
-                  "  moetune measure\n"
-                  "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n\n"
-                  "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
-  return {command, [options] { return run_measure(*options); }, testing_options};
+  CLI::App& command = add_subcommand(
+      program, "measure", "One configuration, every metric, with intervals",
+      "Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in memory as far as "
+      "it fits. 'moetune list metrics' says what each metric is.\n\n"
+      "  moetune measure\n"
+      "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n\n"
+      "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
+  add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
+                      "Change a knob; any number of times; see 'moetune list knobs'");
+  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing, over all processes; ends earlier when intervals are narrow", "10s");
+  add_common_options(command, options->common, {.model = true, .workload = true});
+  const auto testing_options = add_target_options(command, options->target);
+  return {&command, [options] { return run_measure(*options); }, testing_options};
 }
 
 }  // namespace moetune

@@ -31,13 +31,13 @@ ExitCode run_report(const ReportOptions& options) {
 
 Command add_report_command(CLI::App& program) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = program.add_subcommand("report", "Render a run directory again (Markdown, CSV, JSON)");
-  command->add_option("RUN", options->run, "Run directory; default the newest run")->type_name("DIR");
-  command->add_option("--gate", options->gate, "Choose under another gate than the run asked for")->type_name("lossless|int8|int4|none");
-  add_output_options(*command, options->console);
-  command->footer("Needs no engine and no model: everything comes from the files of the run.\n\n"
-                  "  moetune report runs/latest --gate lossless");
-  return {command, [options] { return run_report(*options); }};
+  CLI::App& command = add_subcommand(program, "report", "Render a run directory again (Markdown, CSV, JSON)",
+                                     "Needs no engine and no model: everything comes from the files of the run.\n\n"
+                                     "  moetune report runs/latest --gate lossless");
+  add_text_option(command, "RUN", options->run, "DIR", "Run directory; default the newest run");
+  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "Choose under another gate than the run asked for");
+  add_output_options(command, options->console);
+  return {&command, [options] { return run_report(*options); }};
 }
 
 }  // namespace moetune

@@ -15,8 +15,10 @@
 #include "engine/facts/error.h"
 #include "engine/facts/knob_text.h"
 #include "engine/facts/knobs.h"
+#include "engine/folding.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "engine/presets.h"
 #include "engine/probe.h"
 #include "engine/tokenizer.h"
 #include "tuner/commands/gpu_probe.h"
@@ -51,6 +53,9 @@ std::string hash_of(const std::vector<std::int32_t>& tokens) {
   return hash.hex();
 }
 
+// A dense model chooses no experts.
+bool is_choice(const Study& study, const Knob& knob) { return knob.name != "top_k" || study.model.experts_per_token > 0; }
+
 // The value a knob has when nobody sets it, as a space would write it.
 std::string default_value(const Study& study, const Knob& knob) {
   if (knob.name == "top_k") return std::to_string(study.model.experts_per_token);
@@ -79,8 +84,38 @@ std::string gpu_text(const HardwareFingerprint& gpu) {
   return text + ", driver " + gpu.driver;
 }
 
-Study study_of(const CommonOptions& common, const std::string& model_directory, const Checkpoint& checkpoint,
-               const Workload& workload, const HardwareFingerprint& hardware, const DeviceChoice& device, double latency_seconds) {
+// A host cache must not hold what a folded model is about to read again: ten times its size is far enough.
+constexpr std::int64_t cache_distance = 10;
+// The same for a GPU's L2 cache, the largest of which hold 60 MB (H200) to 126 MB (B200).
+constexpr std::int64_t gpu_reuse_bytes = std::int64_t{256} << 20;
+
+// Where a synthetic model does not fit as it is: how far it is folded, for the most demanding workload.
+Fold fold_for(const ModelSpec& spec, const std::vector<Workload>& workloads, const HardwareFingerprint& hardware,
+              DeviceKind device) {
+  const std::int64_t distance = device == DeviceKind::cuda ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
+  Fold most;
+  for (const Workload& workload : workloads) {
+    const Fold fold = choose_fold(spec, default_options(device), limits_of(workload), hardware.device_bytes, distance);
+    if (fold.fold == 0) return fold;
+    if (fold.fold > most.fold) most = fold;
+  }
+  return most;
+}
+
+void add_synthetic_remarks(const ModelSpec& spec, Study& study) {
+  study.remarks.push_back(spec.name + ": " + model_note(spec));
+  study.remarks.push_back("accuracy is not known with generated weights: output_snr_db and router_mass stand in, against the same weights as they ship");
+  const std::int64_t distance = reuse_distance_bytes(spec, default_options(study.device));
+  const bool is_gpu = study.device == DeviceKind::cuda;
+  const std::int64_t wanted = is_gpu ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
+  if (spec.fold > 1 && distance <= wanted)
+    study.remarks.push_back(fmt::format("folded x{}: the same weights come up again after {}, within {}: times flatter", spec.fold,
+                                        size_in_words(distance),
+                                        is_gpu ? size_in_words(gpu_reuse_bytes) : fmt::format("{} times the last cache", cache_distance)));
+}
+
+Study study_of(const CommonOptions& common, const std::string& model, const Checkpoint& checkpoint, const Workload& workload,
+               const HardwareFingerprint& hardware, const DeviceChoice& device, double latency_seconds) {
   Study study;
   study.model = checkpoint.spec();
   study.workload = workload;
@@ -98,10 +133,14 @@ Study study_of(const CommonOptions& common, const std::string& model_directory, 
                       {"device_memory_bytes", hardware.device_bytes},
                       {"latency_seconds", latency_seconds}};
   if (common.usd_per_hour > 0.0) study.conditions["usd_per_hour"] = common.usd_per_hour;
-  if (!text.from_text) study.remarks.push_back("prompts are " + text.description + ": accuracy is measured on them, not on text");
+  if (const std::string note = model_note(study.model); !note.empty()) study.conditions["model_note"] = note;
+  if (study.model.is_synthetic)
+    add_synthetic_remarks(study.model, study);
+  else if (!text.from_text)
+    study.remarks.push_back("prompts are " + text.description + ": accuracy is measured on them, not on text");
 
   EngineTargetSetup setup;
-  setup.model_directory = model_directory;
+  setup.model_directory = model;
   setup.workload = workload;
   setup.calibration_file = common.calibration;
   setup.device = device.kind;
@@ -132,16 +171,26 @@ Study study_of(const CommonOptions& common, const std::string& model_directory, 
 
 }  // namespace
 
+std::string model_note(const ModelSpec& model) {
+  if (!model.is_synthetic) return "";
+  std::string note = "synthetic weights";
+  if (model.fold > 1) note += fmt::format(", folded x{}", model.fold);
+  if (!model.approximation.empty()) note += "; " + model.approximation;
+  return note;
+}
+
 std::string study_text(const Study& study) {
   const Workload& workload = study.workload;
   if (study.made_up) return fmt::format("{}, workload {}", study.model.name, workload.name);
   std::string shape = fmt::format("{} + {} tokens", workload.prompt_tokens, workload.output_tokens);
   if (workload.sequences > 1) shape += fmt::format(", {} sequences", workload.sequences);
   if (workload.rounds > 1) shape += fmt::format(", {} rounds", workload.rounds);
+  const std::string note = model_note(study.model);
+  const std::string model = study.model.name + (note.empty() ? "" : " (" + note + ")");
   if (study.device == DeviceKind::cuda)
-    return fmt::format("{}, workload {} ({})\ncuda: {}", study.model.name, workload.name, shape, gpu_text(study.hardware));
+    return fmt::format("{}, workload {} ({})\ncuda: {}", model, workload.name, shape, gpu_text(study.hardware));
   const std::string why_cpu = study.why_cpu.empty() ? "" : "\nno GPU: " + study.why_cpu;
-  return fmt::format("{}, workload {} ({})\n{}: {}, {} threads, {}, {}{}", study.model.name, workload.name, shape,
+  return fmt::format("{}, workload {} ({})\n{}: {}, {} threads, {}, {}{}", model, workload.name, shape,
                      study.hardware.device, study.hardware.cpu_name, study.hardware.cpu_cores, study.hardware.simd,
                      size_in_words(study.hardware.device_bytes), why_cpu);
 }
@@ -153,17 +202,36 @@ bool is_about_memory(const Study& study, const Configuration& configuration) {
 
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds) {
   const DeviceChoice device = choose_device(common.device, [] { return ask_for_gpu(); });
-  const std::string directory = fs::absolute(model_directory(common.model)).string();
-  const auto checkpoint = open_checkpoint(directory);
+  std::string model = names_preset(common.model) ? common.model : fs::absolute(model_directory(common.model)).string();
+  auto checkpoint = open_checkpoint(model);
   checkpoint->check_finite();
   const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec());
   HardwareFingerprint hardware = probe_hardware(common.threads);
   if (device.gpu) describe_gpu(hardware, *device.gpu);
   if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
+  std::string not_folded;
+  if (checkpoint->spec().is_synthetic && checkpoint->spec().fold == 1) {
+    const Fold fold = fold_for(checkpoint->spec(), workloads, hardware, device.kind);
+    if (fold.fold == 0) not_folded = "not folded, although it does not fit: " + fold.objection;
+    if (fold.fold > 1) {
+      model = with_fold(checkpoint->spec().name, fold.fold);
+      checkpoint = open_checkpoint(model);
+    }
+  }
   std::vector<Study> studies;
-  for (const Workload& workload : workloads)
-    studies.push_back(study_of(common, directory, *checkpoint, workload, hardware, device, latency_seconds));
+  for (const Workload& workload : workloads) {
+    studies.push_back(study_of(common, model, *checkpoint, workload, hardware, device, latency_seconds));
+    if (!not_folded.empty()) studies.back().remarks.push_back(not_folded);
+  }
   return studies;
+}
+
+nlohmann::json timing_setup(const Study& study, double seconds) {
+  nlohmann::json setup = study.worker_setup;
+  nlohmann::json& target = setup.at(setup.at("target").get<std::string>());
+  target["timing_only"] = true;
+  if (!study.made_up) target["latency_seconds"] = seconds;
+  return setup;
 }
 
 Study synthetic_study(const CommonOptions& common, const std::string& settings) {
@@ -195,6 +263,8 @@ std::vector<std::string> space_names() {
 }
 
 SearchSpace space_for(const Study& study, const std::string& name_or_file) {
+  if (study.model.experts_per_token == 0)
+    throw InputError("--model", study.model.name + " has no experts: there is nothing to search", "a mixture of experts; measure takes dense models");
   const SpaceSymbols symbols = {{"native", study.model.experts_per_token}, {"cores", std::max(1, study.hardware.cpu_cores)}};
   if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(space_suffix))
     return load_search_space(name_or_file, knob_table(), symbols);
@@ -217,7 +287,7 @@ Configuration default_configuration(const Study& study, const SearchSpace& space
 Configuration configuration_from_settings(const Study& study, const std::vector<std::string>& settings) {
   Configuration configuration;
   for (const Knob& knob : knobs())
-    if (knob.in_default_space) configuration.values[std::string(knob.name)] = default_value(study, knob);
+    if (knob.in_default_space && is_choice(study, knob)) configuration.values[std::string(knob.name)] = default_value(study, knob);
   for (const std::string& setting : settings) {
     const auto [name, value] = parse_assignment("--set", setting, setting_words);
     EngineOptions options;

@@ -37,6 +37,9 @@ struct Study {
   std::function<std::optional<std::string>(const Configuration&)> kind_of_objection;
 };
 
+// What must be said wherever the model is named: synthetic weights, folding, what is approximated. Empty: nothing.
+std::string model_note(const ModelSpec& model);
+
 // "tiny-moe, workload chat (128 + 32 tokens), cpu: Intel Xeon, 2 threads": what results belong to.
 std::string study_text(const Study& study);
 
@@ -46,6 +49,9 @@ bool is_about_memory(const Study& study, const Configuration& configuration);
 // Opens and checks the model, probes the machine and, unless --device cpu, its GPU. One study per workload of --workload; latency_seconds: most time for
 // timing one configuration. Throws InputError.
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds);
+
+// worker_setup for processes that time configurations whose accuracy is known. seconds: most time for one.
+nlohmann::json timing_setup(const Study& study, double seconds);
 
 // The synthetic target; settings: JSON text for it.
 Study synthetic_study(const CommonOptions& common, const std::string& settings);

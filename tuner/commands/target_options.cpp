@@ -28,14 +28,10 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
 
 std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target) {
   add_parsed_option(command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "A configuration that takes longer is timed_out")
-      ->default_str("10m");
-  return {add_parsed_option(command, "--target", target.target, parse_target, "engine|synthetic", "What is measured")
-              ->default_str("engine")
-              ->group(""),
-          command.add_option("--synthetic", target.synthetic, "Settings of the synthetic target; see synthetic_target.h")
-              ->type_name("JSON")
-              ->group("")};
+                    "A configuration that takes longer is timed_out", "10m");
+  return {hidden(add_parsed_option(command, "--target", target.target, parse_target, "engine|synthetic", "What is measured", "engine")),
+          hidden(add_text_option(command, "--synthetic", target.synthetic, "JSON",
+                                 "Settings of the synthetic target; see synthetic_target.h"))};
 }
 
 std::vector<Study> studies_of(const CommonOptions& common, const TargetOptions& target, double latency_seconds) {

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/study.h"
 #include "tuner/trial_runner.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "moetune/build_info.h"
 #include "tuner/accuracy_gate.h"
+#include "tuner/choose.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
@@ -32,6 +34,11 @@
 namespace moetune {
 namespace {
 
+constexpr auto default_objectives = "tpot_ms,kl_mean,device_bytes";
+constexpr auto synthetic_objectives = "tpot_ms,output_snr_db,device_bytes";
+// Of --timing, for one turn of the final round: a process says less the longer it is listened to than another one does.
+constexpr double turn_share = 0.25;
+
 struct TuneOptions {
   CommonOptions common;
   TargetOptions target;
@@ -40,7 +47,7 @@ struct TuneOptions {
   std::optional<std::int64_t> max_trials;
   double budget_seconds = 180.0;
   double timing_seconds = 2.0;
-  std::string objectives = "tpot_ms,kl_mean,device_bytes";
+  std::string objectives = default_objectives;
   std::string gate = "int8";
   std::string slo;
   std::string run;
@@ -79,6 +86,18 @@ std::string slo_text(const TuneOptions& options, const Study& study) {
   return slo.metric.empty() ? "" : fmt::format("{}={:g}ms", slo.metric, slo.limit_ms);
 }
 
+// What cannot be known of synthetic weights cannot be searched for.
+std::string objectives_of(const TuneOptions& options, const Study& study) {
+  if (!study.model.is_synthetic) return options.objectives;
+  if (options.objectives == default_objectives) return synthetic_objectives;
+  for (const Objective& objective : objectives_named(options.objectives))
+    for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+      if (objective.metric == unknown)
+        throw InputError("--objective", "'" + objective.metric + "' is not known: " + study.model.name + " has synthetic weights",
+                         "output_snr_db, router_mass, or what is no accuracy");
+  return options.objectives;
+}
+
 RunRequest request_of(const TuneOptions& options, const Study& study, const SearchSpace& space, const Configuration& default_one) {
   RunRequest request;
   request.model = study.model.name;
@@ -87,7 +106,7 @@ RunRequest request_of(const TuneOptions& options, const Study& study, const Sear
   request.space = space.name;
   request.space_hash = space.hash();
   request.searcher = options.searcher;
-  for (const Objective& objective : objectives_named(options.objectives)) request.objectives.push_back(objective.metric);
+  for (const Objective& objective : objectives_named(objectives_of(options, study))) request.objectives.push_back(objective.metric);
   request.seed = options.common.seed;
   request.default_configuration = to_json_value(default_one);
   request.conditions = study.conditions;
@@ -106,6 +125,15 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
   return run;
 }
 
+// The default's number of experts and number types: what is acceptable while accuracy is not known.
+bool keeps_accuracy(const Configuration& configuration, const Configuration& default_one) {
+  return std::ranges::all_of(accuracy_parameters(), [&](const std::string& name) {
+    const auto own = configuration.values.find(name);
+    const auto theirs = default_one.values.find(name);
+    return own == configuration.values.end() || theirs == default_one.values.end() || own->second == theirs->second;
+  });
+}
+
 struct StudyOutcome {
   ExitCode code = ExitCode::done;
   nlohmann::json document;
@@ -113,7 +141,7 @@ struct StudyOutcome {
 
 StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption) {
   const Console& console = options.common.console;
-  const std::vector<Objective> objectives = objectives_named(options.objectives);
+  const std::vector<Objective> objectives = objectives_named(objectives_of(options, study));
   const AccuracyGate& gate = gate_named(options.gate);
   const SearchSpace space = space_for(study, options.space);
   const LegalSet legal = legal_set(study, space);
@@ -133,11 +161,23 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   request.default_configuration = default_one;
   request.objection = study.objection;
   request.objectives = objectives;
-  request.acceptable = [&](const Trial& trial) { return judge(trial.metrics, gate).verdict == GateVerdict::met; };
+  request.acceptable = [&](const Trial& trial) {
+    const GateVerdict verdict = judge(trial.metrics, gate).verdict;
+    return verdict == GateVerdict::met || (verdict == GateVerdict::unknown && keeps_accuracy(trial.configuration, default_one));
+  };
   request.seed = options.common.seed;
   request.max_trials = options.max_trials;
   if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;
   request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
+  RunReport asked = read_run(run.path());  // as the conclusion will read it
+  asked.request.gate = gate.name;
+  asked.measured_again.clear();
+  request.finalists = [&](std::span<const Trial> trials) {
+    ChoiceInput input = choice_input(asked);
+    input.trials = trials;
+    return finalists(input);
+  };
+  request.timing_setup = timing_setup(study, turn_share * options.timing_seconds);
   request.on_status = [&](const TuneStatus& status) { progress.show(status); };
   request.on_message = [&](const std::string& line) { progress.message(line); };
   const TuneResult result =
@@ -147,7 +187,9 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
-  console.result(fmt::format("{} trials in {} of measuring; {}\n", log.trials().size(), duration_text(result.measuring_seconds), result.why));
+  console.result(fmt::format("{} trials{} in {} of measuring; {}\n", log.trials().size(),
+                             log.measured_again().empty() ? "" : fmt::format(" and {} turns of the final round", log.measured_again().size()),
+                             duration_text(result.measuring_seconds), result.why));
   console.result(draw_front(conclusion.report, terminal_of(1)));
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
@@ -196,46 +238,38 @@ ExitCode run_tune(const TuneOptions& options) {
 
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App* command = program.add_subcommand("tune", "Search, measure, recommend; writes a run directory");
-  command->add_option("--space", options->space, "What may vary; see 'moetune list spaces'")->type_name("NAME|FILE")->capture_default_str();
-  command->add_option("--searcher", options->searcher, "Who proposes; see 'moetune list searchers'")->type_name("NAME")->capture_default_str();
+  CLI::App& command = add_subcommand(
+      program, "tune", "Search, measure, recommend; writes a run directory",
+      "--workload chat,agent searches for one after the other and writes one profile each.\n\n"
+      "  moetune tune\n"
+      "  moetune tune --model DIR --workload chat --budget 20m\n"
+      "  moetune tune --resume\n\n"
+      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+  add_text_option(command, "--space", options->space, "NAME|FILE", "What may vary; see 'moetune list spaces'");
+  add_text_option(command, "--searcher", options->searcher, "NAME", "Who proposes; see 'moetune list searchers'");
   add_parsed_option(
-      *command, "--max-trials", options->max_trials,
+      command, "--max-trials", options->max_trials,
       [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 1000000); }, "N",
       "Trials at most, the default configuration included (default: as the budget allows)");
-  add_parsed_option(*command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Time for trials; none starts after it")
-      ->default_str("3m");
-  add_parsed_option(*command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing one configuration; ends earlier when the interval is narrow")
-      ->default_str("2s");
-  command->add_option("--objective", options->objectives, "What is traded off, the first is what is recommended by; see 'moetune list metrics'")
-      ->type_name("METRIC,...")
-      ->capture_default_str();
-  command->add_option("--gate", options->gate, "How accurate a recommendation must be")
-      ->type_name("lossless|int8|int4|none")
-      ->capture_default_str();
-  command->add_option("--slo", options->slo, "A limit a recommendation must keep, such as tpot_p99=20ms")->type_name("METRIC=TIME");
-  command->add_option("--run", options->run, "Run directory (default: runs/<time>-<model>-<workload>)")->type_name("DIR");
-  command->add_flag("--resume", options->resume, "Go on with --run DIR, or with the latest run");
-  command->add_flag("--save", options->save, "Copy the profile into the registry of profiles");
-  command
-      ->add_option_function<std::string>(
-          "--warm-start",
-          [](const std::string& text) {
-            throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", "");
-          },
-          "Not in this build yet")
-      ->type_name("...");
-  add_common_options(*command, options->common, {.model = true, .workload = true});
-  auto testing_options = add_target_options(*command, options->target);
-  command->footer("--workload chat,agent searches for one after the other and writes one profile each.\n\n"
-                  "  moetune tune\n"
-                  "  moetune tune --model DIR --workload chat --budget 20m\n"
-                  "  moetune tune --resume\n\n"
-                  "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Time for trials and the final round, which gets a quarter", "3m");
+  add_parsed_option(command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing one configuration; ends earlier when the interval is narrow", "2s");
+  add_text_option(command, "--objective", options->objectives, "METRIC,...",
+                  "What is traded off, the first is what is recommended by; see 'moetune list metrics'");
+  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "How accurate a recommendation must be");
+  add_text_option(command, "--slo", options->slo, "METRIC=TIME", "A limit a recommendation must keep, such as tpot_p99=20ms");
+  add_text_option(command, "--run", options->run, "DIR", "Run directory (default: runs/<time>-<model>-<workload>)");
+  add_flag(command, "--resume", options->resume, "Go on with --run DIR, or with the latest run");
+  add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
+  add_read_option(
+      command, "--warm-start",
+      [](const std::string& text) { throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", ""); },
+      "...", "Not in this build yet");
+  add_common_options(command, options->common, {.model = true, .workload = true});
+  auto testing_options = add_target_options(command, options->target);
   options->command_line = command_line;
-  return {command, [options] { return run_tune(*options); }, testing_options};
+  return {&command, [options] { return run_tune(*options); }, testing_options};
 }
 
 }  // namespace moetune

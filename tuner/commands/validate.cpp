@@ -7,12 +7,16 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/knobs.h"
+#include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/conclusion.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/launch_profile.h"
-#include "tuner/report/run_report.h"
+#include "tuner/objective.h"
+#include "tuner/problems.h"
+#include "tuner/run_directory.h"
 #include "tuner/search_space.h"
 #include "tuner/trial_log.h"
 
@@ -31,19 +35,45 @@ void check_knob(const std::string& name, const std::string& value) {
   set_knob(ignored, name, value);
 }
 
-// What it is, in words; throws InputError for the first thing that is wrong.
-std::string validated(const std::string& path) {
+// Names are looked up by functions that speak of the flag they usually come from.
+template <class LookUp>
+void look_up(const std::string& place, LookUp look_up) {
+  try {
+    look_up();
+  } catch (const InputError& error) {
+    refuse(place, error.what(), "");
+  }
+}
+
+std::string words_of(const TrialLogContents& log) {
+  const std::size_t turns = log.measured_again.size();
+  return std::to_string(log.trials.size()) + " trials" +
+         (turns == 0 ? "" : " and " + std::to_string(turns) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
+}
+
+// Each file by itself: one that is wrong hides nothing of the others.
+std::string checked_run(const std::string& path) {
+  const std::string request_file = path + "/request.json";
+  attempt([&] {
+    const RunRequest request = run_request_from_json(read_json_file(request_file), request_file);
+    look_up(request_file + ": gate", [&] { gate_named(request.gate); });
+    for (const std::string& metric : request.objectives)
+      look_up(request_file + ": objectives", [&] { objectives_named(metric); });
+    if (!request.slo.empty()) look_up(request_file + ": slo", [&] { parse_slo(request.slo); });
+  });
+  const std::string hardware_file = path + "/hardware.json";
+  attempt([&] { hardware_from_json(read_json_file(hardware_file), hardware_file); });
+  TrialLogContents log;
+  if (fs::exists(path + "/trials.jsonl")) attempt([&] { log = read_trial_log(path + "/trials.jsonl"); });
+  if (fs::exists(path + "/profile.json")) attempt([&] { load_launch_profile(path + "/profile.json"); });
+  return "a run of " + words_of(log);
+}
+
+// What it is, in words; throws InputError where nothing more can be said about it.
+std::string checked(const std::string& path) {
   if (!fs::exists(path)) throw InputError(path, "no such file", "a space, a profile, a trial log or a run directory");
-  if (fs::is_directory(path)) {
-    const RunReport report = read_run(path);
-    hardware_from_json(report.hardware, path + "/hardware.json");
-    if (fs::exists(path + "/profile.json")) load_launch_profile(path + "/profile.json");
-    return "a run of " + std::to_string(report.trials.size()) + " trials" + (report.torn.empty() ? "" : "; " + report.torn);
-  }
-  if (path.ends_with(".jsonl")) {
-    const TrialLogContents log = read_trial_log(path);
-    return "a log of " + std::to_string(log.trials.size()) + " trials" + (log.torn.empty() ? "" : "; " + log.torn);
-  }
+  if (fs::is_directory(path)) return checked_run(path);
+  if (path.ends_with(".jsonl")) return "a log of " + words_of(read_trial_log(path));
   const nlohmann::json document = read_json_file(path);
   if (document.is_object() && document.contains("parameters")) {
     // Numbers that a model or machine gives are not known here; the largest that any could have stand in.
@@ -54,14 +84,20 @@ std::string validated(const std::string& path) {
     const LaunchProfile profile = launch_profile_from_json(document, path);
     return "a launch profile for " + profile.model + ", workload " + profile.workload.name;
   }
-  if (document.is_object() && document.contains("prompt_tokens")) {
+  if (document.is_object() && document.contains("prompt_tokens"))
     return "a workload, " + workload_from_json(document, path).name;
-  }
   throw InputError(path, "no field says what it is", "a space (parameters), a profile (schema) or a workload (prompt_tokens)");
 }
 
 ExitCode run_validate(const ValidateOptions& options) {
-  const std::string what = validated(options.path);
+  const ProblemList problems;
+  std::string what;
+  attempt([&] { what = checked(options.path); });
+  if (!problems.messages().empty()) {
+    for (const std::string& message : problems.messages()) options.console.warn("moetune: " + message);
+    options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
+    return ExitCode::bad_input;
+  }
   options.console.result(options.path + ": OK, " + what);
   options.console.document({{"file", options.path}, {"valid", true}, {"what", what}});
   return ExitCode::done;
@@ -71,11 +107,12 @@ ExitCode run_validate(const ValidateOptions& options) {
 
 Command add_validate_command(CLI::App& program) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* command = program.add_subcommand("validate", "Check a space, profile, trial log or run against its schema");
-  command->add_option("FILE", options->path, "File or run directory")->type_name("PATH")->required();
-  add_output_options(*command, options->console);
-  command->footer("Says OK and what it is, or names file, field, value and what is accepted (exit code 2).");
-  return {command, [options] { return run_validate(*options); }};
+  CLI::App& command = add_subcommand(
+      program, "validate", "Check a space, profile, trial log or run against its schema",
+      "Says OK and what it is, or names file, field, value and what is accepted for everything that is wrong (exit code 2).");
+  required(add_text_option(command, "FILE", options->path, "PATH", "File or run directory"));
+  add_output_options(command, options->console);
+  return {&command, [options] { return run_validate(*options); }};
 }
 
 }  // namespace moetune

@@ -25,8 +25,8 @@ std::unique_ptr<Target> make_target(const nlohmann::json& setup, const ProgressW
 }  // namespace
 
 Command add_worker_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("worker", "")->group("");
-  return {command, [] { return static_cast<ExitCode>(serve_worker(make_target)); }};
+  CLI::App& command = add_subcommand(program, "worker", "", "", "");
+  return {&command, [] { return static_cast<ExitCode>(serve_worker(make_target)); }};
 }
 
 }  // namespace moetune

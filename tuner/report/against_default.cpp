@@ -69,10 +69,14 @@ std::string against_default_words(const RunReport& report) {
   const AgainstDefault found = against_default(report);
   const bool any = gate_named(report.request.gate).is_open;
   if (!found.best)
-    return fmt::format("No configuration{} beats the default in {} ({} tried).",
+    return fmt::format("No configuration{} beats the default in {}{} ({} tried).",
                        any ? "" : fmt::format(" that meets the {} gate", report.request.gate), metric,
-                       found.passing);
+                       report.verdict.final_round ? " in the search" : "", found.passing);
 
+  if (report.verdict.final_round)
+    return fmt::format("In the search {} of {} configurations{} looked better than the default in {}.",
+                       found.better, found.passing,
+                       any ? "" : fmt::format(" that meet the {} gate", report.request.gate), metric);
   const MetricColumn column(metric, report.trials);
   const Trial& best = report.trial(*found.best);
   return fmt::format(

@@ -1,5 +1,5 @@
 // Did the search find something better than the default configuration? In numbers, and in one honest
-// sentence.
+// sentence. Whether it really is better: final_section.h.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct AgainstDefault {
 AgainstDefault against_default(const RunReport& report);
 
 // "3 of 17 configurations that meet the int8 gate are better than the default in tpot_ms; the best is trial 7
-// ...", or that none is.
+// ...", or that none is. Of the search alone; with a final round it says that they looked better.
 std::string against_default_words(const RunReport& report);
 
 }  // namespace moetune

@@ -25,6 +25,20 @@ std::string unit_of(const std::string& metric) {
   return facts == nullptr ? "" : std::string(facts->unit);
 }
 
+json final_round_json(const RunReport& report) {
+  if (!report.verdict.final_round) return {};
+  json finalists = json::array();
+  for (const Finalist& finalist : report.verdict.final_round->finalists)
+    finalists.push_back({{"trial", finalist.trial},
+                         {"metrics", to_json_value(finalist.metrics)},
+                         {"ratio", finalist.ratio ? to_json_value(*finalist.ratio) : json()},
+                         {"failure", finalist.failure}});
+  return {{"passes", report.verdict.final_round->passes},
+          {"objective", report.objectives.front().metric},
+          {"ratio_to", report.verdict.final_round->finalists.front().trial},
+          {"finalists", finalists}};
+}
+
 json number_or_null(const std::optional<std::int64_t>& number) { return number ? json(*number) : json(); }
 
 }  // namespace
@@ -100,6 +114,8 @@ json to_front_json(const RunReport& report) {
           {"default", report.trials.empty() ? json() : json(0)},
           {"recommended", number_or_null(report.verdict.recommended)},
           {"reason", report.verdict.reason},
+          {"caution", report.verdict.caution},
+          {"final_round", final_round_json(report)},
           {"runner_up", number_or_null(report.verdict.runner_up)},
           {"why_not_runner_up", report.verdict.why_not_runner_up},
           {"points", points}};

@@ -10,6 +10,7 @@
 #include "tuner/progress.h"
 #include "tuner/report/against_default.h"
 #include "tuner/report/escape.h"
+#include "tuner/report/final_section.h"
 #include "tuner/report/metric_column.h"
 
 namespace moetune {
@@ -37,6 +38,7 @@ std::string configuration_block(const Configuration& configuration) {
 
 std::string what_to_launch(const RunReport& report) {
   std::string text = "## What to launch\n\n";
+  if (!report.verdict.caution.empty()) text += "**" + markdown_text(report.verdict.caution) + "**\n\n";
   if (!report.verdict.recommended) {
     text += "**Nothing can be recommended.** " + markdown_text(report.verdict.reason) + "\n\n";
     return text + markdown_text(against_default_words(report)) + "\n\n";
@@ -47,6 +49,7 @@ std::string what_to_launch(const RunReport& report) {
   text += configuration_block(chosen.configuration);
   text +=
       markdown_text(report.verdict.reason) + "\n\n" + markdown_text(against_default_words(report)) + "\n\n";
+  if (report.verdict.final_round) text += markdown_text(final_words(report)) + "\n\n";
   if (report.verdict.runner_up)
     text += fmt::format("Runner-up: trial {} ({}). Why not: {}\n\n", *report.verdict.runner_up,
                         markdown_code(report.trial(*report.verdict.runner_up).configuration.key()),
@@ -55,7 +58,8 @@ std::string what_to_launch(const RunReport& report) {
   if (chosen.number != 0 && report.trial(0).outcome == Outcome::ok) {
     std::vector<Row> rows;
     for (const MetricColumn& column : report_columns(report))
-      rows.push_back({markdown_text(column.heading()), column.cell(chosen), column.cell(report.trial(0))});
+      rows.push_back({markdown_text(column.heading()), column.cell(report.measured_last(chosen.number)),
+                      column.cell(report.measured_last(0))});
     text += table({"", "recommended", "default"}, rows);
   }
   return text;
@@ -69,8 +73,11 @@ std::string the_front(const RunReport& report, const Knobs& knobs) {
     objectives += fmt::format("{}{} ({})", objectives.empty() ? "" : ", ", objective.metric,
                               objective.maximize ? "larger is better" : "smaller is better");
   text += fmt::format(
-      "{} of {} trials: no other trial is as good in all of {} and better in one. Intervals are 95 %.\n\n",
-      report.front.size(), report.trials.size(), markdown_text(objectives));
+      "{} of {} trials: no other trial is as good in all of {} and better in one. Intervals are 95 %.{}\n\n",
+      report.front.size(), report.trials.size(), markdown_text(objectives),
+      report.verdict.final_round
+          ? " Times are the search's, each measured once; those of the final round stand above."
+          : "");
   if (!knobs.fixed.values.empty())
     text += "The same in every trial: " + markdown_code(knobs.fixed.key()) + ".\n\n";
 
@@ -193,10 +200,19 @@ std::vector<std::string> resume_command(const RunReport& report) {
   return words;
 }
 
+// What must be read with every number below: synthetic weights, folding, approximations.
+std::string note_of(const RunRequest& request) {
+  const auto note = request.conditions.find("model_note");
+  return note == request.conditions.end() || !note->is_string()
+             ? ""
+             : fmt::format("**{}: {}.**\n\n", markdown_text(request.model), markdown_text(note->get<std::string>()));
+}
+
 std::string again(const RunReport& report) {
   const RunRequest& request = report.request;
   double seconds = 0.0;
   for (const Trial& trial : report.trials) seconds += trial.seconds;
+  for (const Trial& trial : report.measured_again) seconds += trial.seconds;
   std::vector<Row> rows{
       {"model", markdown_text(request.model) + ", content " + markdown_code(request.model_hash)},
       {"workload", markdown_text(request.workload)},
@@ -206,6 +222,7 @@ std::string again(const RunReport& report) {
       {"gate", markdown_text(request.gate)},
       {"limit (SLO)", request.slo.empty() ? "none" : markdown_text(request.slo)},
       {"trials", std::to_string(report.trials.size())},
+      {"turns of final rounds", std::to_string(report.measured_again.size())},
       {"measuring time", duration_text(seconds)},
       {"build", markdown_text(request.build)}};
   add_rows(rows, "", request.conditions);
@@ -231,8 +248,8 @@ std::string to_markdown(const RunReport& report) {
   const Knobs knobs = knobs_of(report.trials);
   return fmt::format("# {}, {}\n\n", markdown_text(report.request.model),
                      markdown_text(report.request.workload)) +
-         what_to_launch(report) + the_front(report, knobs) + the_default(report) + failures(report, knobs) +
-         how_measured(report) + machine(report) + again(report);
+          note_of(report.request) + what_to_launch(report) + final_section(report) + the_front(report, knobs) + the_default(report) +
+          failures(report, knobs) + how_measured(report) + machine(report) + again(report);
 }
 
 }  // namespace moetune

@@ -25,6 +25,14 @@ std::string RunReport::role_of(std::int64_t number) const {
   return role;
 }
 
+Trial RunReport::measured_last(std::int64_t number) const {
+  Trial last = trial(number);
+  const Finalist* finalist = verdict.final_round ? verdict.final_round->find(number) : nullptr;
+  if (finalist != nullptr && finalist->failure.empty())
+    last.metrics = with_final_times(last.metrics, *finalist);
+  return last;
+}
+
 RunReport read_run(const std::string& run_path) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(run_path))
@@ -44,6 +52,7 @@ RunReport read_run(const std::string& run_path) {
   if (fs::exists(file("trials.jsonl"))) {
     TrialLogContents log = read_trial_log(file("trials.jsonl"));
     report.trials = std::move(log.trials);
+    report.measured_again = std::move(log.measured_again);
     report.torn = std::move(log.torn);
   }
   for (const Trial& trial : pareto_front(report.trials, report.objectives).trials)

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tuner/final_round.h"
 #include "tuner/objective.h"
 #include "tuner/run_directory.h"
 #include "tuner/trial.h"
@@ -21,19 +22,24 @@ struct Verdict {
   std::string reason;                       // in words
   std::optional<std::int64_t> runner_up;
   std::string why_not_runner_up;
+  std::optional<FinalRound> final_round = std::nullopt;  // what it rests on; empty: the search alone
+  std::string caution = "";                              // said where a final round is missing
 };
 
 struct RunReport {
   std::string run_path;  // as a person would type it
   RunRequest request;
   nlohmann::json hardware;
-  std::vector<Trial> trials;  // trial 0 is the default configuration
-  std::string torn;           // a torn last line was left out; empty: none
+  std::vector<Trial> trials;          // trial 0 is the default configuration
+  std::vector<Trial> measured_again;  // of final rounds
+  std::string torn;                   // a torn last line was left out; empty: none
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
   Verdict verdict;
 
   const Trial& trial(std::int64_t number) const { return trials.at(static_cast<std::size_t>(number)); }
+  // With the times of the final round, where it was in it.
+  Trial measured_last(std::int64_t number) const;
   // "recommended, front", "default": what a trial is in this run; empty: none of it.
   std::string role_of(std::int64_t number) const;
 };

@@ -25,7 +25,7 @@ namespace moetune {
 
 // Everything a worker has to know; travels as JSON from the tuner.
 struct EngineTargetSetup {
-  std::string model_directory;
+  std::string model_directory;  // or a preset with its overrides
   Workload workload;
   std::string calibration_file;          // empty: the model's own
   DeviceKind device = DeviceKind::cpu;
@@ -34,6 +34,7 @@ struct EngineTargetSetup {
   std::int64_t device_memory_bytes = 0;  // to stay within
   double latency_seconds = 3.0;          // most time for timing one configuration
   double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
+  bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
@@ -48,7 +49,7 @@ class EngineTarget : public Target {
  public:
   using ProgressWords = std::function<void(const std::string&)>;
 
-  // Opens the model and brings the reference up to base_positions(). Throws InputError.
+  // Opens the model and, where accuracy is measured, brings the reference up to base_positions(). Throws InputError.
   EngineTarget(EngineTargetSetup setup, const ProgressWords& progress);
 
   TargetResult measure(const Configuration& configuration, std::uint64_t seed, const ProgressWords& progress) override;
@@ -69,12 +70,13 @@ class EngineTarget : public Target {
   int most_groups(int base);
   std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
+  Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
   std::optional<GpuPower> power_;  // of the GPU that is measured
-  std::unique_ptr<Reference> reference_;
+  std::unique_ptr<Reference> reference_;  // empty: timing_only
   DeviceKind reference_device_ = DeviceKind::cpu;
   std::map<std::string, KnownOutput> outputs_;  // by output_key()
   std::unique_ptr<Engine> scoring_engine_;      // kept: the next configuration may differ in a cheap knob only

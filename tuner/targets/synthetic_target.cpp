@@ -30,6 +30,21 @@
 namespace moetune {
 namespace {
 
+struct Times {
+  bool timing_only = false;
+  double mood = 0.0;
+  Configuration slow_in_search;
+  double search_factor = 1.0;
+};
+
+bool matches(const Configuration& when, const Configuration& configuration) {
+  for (const auto& [name, value] : when.values) {
+    const auto found = configuration.values.find(name);
+    if (found == configuration.values.end() || found->second != value) return false;
+  }
+  return true;
+}
+
 struct Failure {
   Configuration when;
   std::string how;
@@ -59,7 +74,7 @@ Format format_of(const Configuration& configuration) {
   return found == formats.end() ? Format{2.0, 0.0} : found->second;
 }
 
-Metrics metrics_of(const Configuration& configuration, std::uint64_t seed) {
+Metrics metrics_of(const Configuration& configuration, std::uint64_t seed, const Times& times) {
   const CounterRng noise(seed, RngStage::trial_seed, crc32(configuration.key()));
   const double native_top_k = 8.0;
   const double top_k = number_or(configuration, "top_k", native_top_k);
@@ -73,7 +88,10 @@ Metrics metrics_of(const Configuration& configuration, std::uint64_t seed) {
 
   const double expert_ms = 0.4 * top_k * format.bytes;
   const double miss_ms = 0.8 * top_k * format.bytes * (1.0 - cache);
-  const double tpot_ms = (1.5 + expert_ms + miss_ms) * rest * (1.0 + 0.01 * (noise.uniform(0) - 0.5));
+  double factor = 1.0 + times.mood * CounterRng(seed, RngStage::synthetic_mood).uniform(0);
+  if (!times.timing_only && matches(times.slow_in_search, configuration)) factor *= times.search_factor;
+  const double tpot_ms =
+      (1.5 + expert_ms + miss_ms) * rest * factor * (1.0 + 0.01 * (noise.uniform(0) - 0.5));
   const double dropped = std::max(native_top_k - top_k, 0.0);
   const double kl = 0.006 * dropped * dropped + format.kl + 1e-5 * noise.uniform(1);
 
@@ -94,6 +112,7 @@ Metrics metrics_of(const Configuration& configuration, std::uint64_t seed) {
   metrics["tpot_ms"] = timed(tpot_ms);
   metrics["ttft_ms"] = timed(30.0 * tpot_ms);
   metrics["tokens_per_s"] = timed(1000.0 / tpot_ms);
+  if (times.timing_only) return metrics;
   metrics["kl_mean"] = {.value = kl,
                         .low = kl * 0.95,
                         .high = kl * 1.05,
@@ -127,17 +146,19 @@ void start_orphan(const std::string& pid_file) {
 
 class SyntheticTarget : public Target {
  public:
-  SyntheticTarget(std::chrono::duration<double, std::milli> delay, std::string audit,
+  SyntheticTarget(std::chrono::duration<double, std::milli> delay, std::string audit, Times times,
                   std::vector<Failure> failures)
-      : delay_(delay), audit_(std::move(audit)), failures_(std::move(failures)) {}
+      : delay_(delay), audit_(std::move(audit)), times_(std::move(times)), failures_(std::move(failures)) {}
 
   TargetResult measure(const Configuration& configuration, std::uint64_t seed,
                        const std::function<void(const std::string&)>& progress) override {
     if (progress) progress("synthetic: measuring");
     if (!audit_.empty())
-      write_all(open_file(audit_, O_WRONLY | O_CREAT | O_APPEND).number(), configuration.key() + "\n");
+      write_all(open_file(audit_, O_WRONLY | O_CREAT | O_APPEND).number(),
+                configuration.key() + " " + std::to_string(::getpid()) + "\n");
     std::this_thread::sleep_for(delay_);
-    TargetResult result{.outcome = Outcome::ok, .reason = "", .metrics = metrics_of(configuration, seed)};
+    TargetResult result{
+        .outcome = Outcome::ok, .reason = "", .metrics = metrics_of(configuration, seed, times_)};
     for (const Failure& failure : failures_)
       if (applies(failure, configuration)) fail(failure, result);
     return result;
@@ -145,10 +166,7 @@ class SyntheticTarget : public Target {
 
  private:
   static bool applies(const Failure& failure, const Configuration& configuration) {
-    for (const auto& [name, value] : failure.when.values) {
-      const auto found = configuration.values.find(name);
-      if (found == configuration.values.end() || found->second != value) return false;
-    }
+    if (!matches(failure.when, configuration)) return false;
     if (failure.once.empty()) return true;
     return open_file(failure.once, O_WRONLY | O_CREAT | O_EXCL).is_open();
   }
@@ -180,6 +198,7 @@ class SyntheticTarget : public Target {
 
   std::chrono::duration<double, std::milli> delay_;
   std::string audit_;
+  Times times_;
   std::vector<Failure> failures_;
 };
 
@@ -197,8 +216,17 @@ void insist_on_one_of(const std::string& text, const std::vector<std::string_vie
 
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   const JsonFields fields(settings, "synthetic target");
-  fields.only({"delay_ms", "audit", "setup", "fail"});
+  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "mood", "search_factor"});
   const double delay_ms = fields.has("delay_ms") ? fields.number("delay_ms") : 0.0;
+  Times times;
+  times.timing_only = fields.has("timing_only") && fields.flag("timing_only");
+  if (fields.has("mood")) times.mood = fields.number("mood");
+  if (fields.has("search_factor")) {
+    const JsonFields slow(fields.object("search_factor"), fields.place("search_factor"));
+    slow.only({"when", "factor"});
+    times.slow_in_search = configuration_from_json(slow.object("when"), slow.place("when"));
+    times.search_factor = slow.number("factor");
+  }
   std::vector<Failure> failures;
   if (fields.has("fail")) {
     for (const nlohmann::json& item : fields.array("fail")) {
@@ -221,7 +249,8 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   if (setup == "throw") throw std::runtime_error("synthetic: no model");
   if (setup == "bad_input") throw InputError("synthetic.json: model", "'nowhere'", "a model that is there");
   return std::make_unique<SyntheticTarget>(std::chrono::duration<double, std::milli>(delay_ms),
-                                           fields.text_or("audit", ""), std::move(failures));
+                                           fields.text_or("audit", ""), std::move(times),
+                                           std::move(failures));
 }
 
 }  // namespace moetune

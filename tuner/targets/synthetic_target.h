@@ -13,9 +13,16 @@ namespace moetune {
 
 // settings, all optional:
 //   {"delay_ms": 5,                             time every trial takes
-//    "audit": "file",                            gets a line whenever a measurement begins
-//    "setup": "hang",                           fails while it is set up: hang, kill, throw, bad_input
-//    "fail": [{"when": {"top_k": 3}, "how": "crash", "once": "marker-file"}]}
+//    "timing_only": true,                       no accuracy
+//    "mood": 0.5,                                how much slower the machine is at its worst: a share that
+//    depends on the
+//                                               seed alone, so on when it is measured and not on what
+//    "search_factor": {"when": {"top_k": 8}, "factor": 1.4}
+//                                               times of these, unless timing_only: the machine was slow just
+//                                               then
+//    "audit": "file",                            gets a line whenever a measurement begins: configuration,
+//    process "setup": "hang",                           fails while it is set up: hang, kill, throw,
+//    bad_input "fail": [{"when": {"top_k": 3}, "how": "crash", "once": "marker-file"}]}
 //      when: knob values that must all match; {} matches everything
 //      how:  crash (SIGSEGV), kill (SIGKILL), exit (status 3), hang, out_of_memory (std::bad_alloc), throw,
 //      garbage (on the

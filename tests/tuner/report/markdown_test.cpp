@@ -91,6 +91,55 @@ TEST(Markdown, SaysInWordsWhetherTheDefaultIsBeaten) {
   EXPECT_TRUE(has_text(against_default_words(report), "could not be measured (infeasible: needs 3 bytes)"));
 }
 
+// Trials 0 and 1 of the example, measured again: the default was slow in the search.
+RunReport example_with_final_round() {
+  RunReport report = example_report();
+  FinalRound round;
+  round.passes = 9;
+  round.finalists.resize(2);
+  round.finalists[1].trial = 1;
+  round.finalists[0].metrics["tpot_ms"] = report.trials[0].metrics.at("tpot_ms");
+  round.finalists[0].metrics["tpot_ms"].value = 2.6;
+  round.finalists[1].metrics["tpot_ms"] = report.trials[1].metrics.at("tpot_ms");
+  Measurement& ratio = round.finalists[1].ratio.emplace();
+  ratio.value = 0.96;
+  ratio.low = 0.95;
+  ratio.high = 0.97;
+  ratio.processes = 9;
+  report.verdict.final_round = round;
+  return report;
+}
+
+TEST(Markdown, TheFinalRoundIsWhatCounts) {
+  const std::string text = to_markdown(example_with_final_round());
+  EXPECT_TRUE(has_text(
+      text,
+      "In the search 1 of 1 configurations that meet the int8 gate looked better than the default in tpot"));
+  EXPECT_TRUE(has_text(text, "9 times in fresh processes, 1 of 1 finalists is better than it in tpot"));
+  EXPECT_TRUE(has_text(text, "trial 1 4.0 % under (95 % interval 3.0 % to 5.0 %)."));
+  EXPECT_TRUE(has_text(text, "| 2.50 (2.45 to 2.55) | 2.60 (2.94 to 3.06) |"))
+      << "default of the final round";
+  EXPECT_TRUE(has_text(text, "## The final round\n\n"));
+  EXPECT_TRUE(
+      has_text(text, "| 0 | 2.60 (2.94 to 3.06) | - | 3.00 (2.94 to 3.06) | runner-up, default, front |"));
+  EXPECT_TRUE(has_text(text, "Times are the search's"));
+
+  RunReport none = example_with_final_round();
+  none.verdict.final_round->finalists[1].ratio->high = 1.01;
+  EXPECT_TRUE(has_text(to_markdown(none), "none of 1 finalists are better than it"));
+  none.verdict.final_round->finalists[1].ratio.reset();
+  none.verdict.final_round->finalists[1].failure = "crashed: <b>";
+  EXPECT_TRUE(has_text(to_markdown(none), "| 1 | failed: crashed: \\<b\\> | - |"));
+}
+
+TEST(Markdown, AMissingFinalRoundIsSaidFirst) {
+  RunReport report = example_report();
+  report.verdict.caution = "NOT MEASURED AGAIN: no final round.";
+  const std::string text = to_markdown(report);
+  EXPECT_TRUE(has_text(text, "## What to launch\n\n**NOT MEASURED AGAIN: no final round.**\n\n"));
+  EXPECT_FALSE(has_text(text, "## The final round"));
+}
+
 TEST(Markdown, NothingMeasuredIsAReportToo) {
   RunReport report = example_report();
   report.trials.clear();

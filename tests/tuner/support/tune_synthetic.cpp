@@ -3,7 +3,8 @@
 //   tune_synthetic tune RUN_DIRECTORY SETTINGS.json [--resume]
 //   tune_synthetic worker                                       (what the first one starts)
 // settings: {"searcher": "walking", "seed": 1, "max_trials": 20, "budget_seconds": 10, "limit_seconds": 5,
-// "target": {...}} Everything but times is a function of the settings. Exit codes as the product's.
+// "target": {...}, "final_round": true} Everything but times is a function of the settings. Exit codes as the
+// product's.
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,6 +15,8 @@
 
 #include "engine/facts/error.h"
 #include "tests/tuner/support/walking_searcher.h"
+#include "tuner/accuracy_gate.h"
+#include "tuner/choose.h"
 #include "tuner/json_fields.h"
 #include "tuner/progress.h"
 #include "tuner/run_directory.h"
@@ -61,6 +64,11 @@ int tune_command(const std::string& run_path, const std::string& settings_file, 
   if (fields.has("max_trials")) request.max_trials = fields.integer("max_trials", 1, 1000);
   if (fields.has("budget_seconds")) request.budget_seconds = fields.number("budget_seconds");
   request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
+  if (fields.has("final_round") && fields.flag("final_round"))
+    request.finalists = [&](std::span<const Trial> trials) {
+      return finalists(
+          {trials, gate_named("none"), objectives, request.default_configuration, accuracy_parameters(), {}});
+    };
 
   std::unique_ptr<Searcher> searcher;
   if (fields.text("searcher") == "walking") {
@@ -91,6 +99,8 @@ int tune_command(const std::string& run_path, const std::string& settings_file, 
 
   TrialRunnerSettings runner;
   runner.setup = fields.has("target") ? fields.required("target") : nlohmann::json::object();
+  request.timing_setup = runner.setup;
+  request.timing_setup["timing_only"] = true;
   if (fields.has("limit_seconds")) runner.trial_limit_seconds = fields.number("limit_seconds");
   TrialLog log(run.trials_file());
   const TuneResult result = tune(request, *searcher, log, runner, interruption);

@@ -1,5 +1,7 @@
 #include "tuner/targets/synthetic_target.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -40,6 +42,36 @@ TEST(SyntheticTarget, FewerBitsAreFasterSmallerAndLessAccurate) {
   EXPECT_LT(value(narrow, "tpot_ms"), value(wide, "tpot_ms"));
   EXPECT_LT(value(narrow, "device_bytes"), value(wide, "device_bytes"));
   EXPECT_GT(value(narrow, "kl_mean"), value(wide, "kl_mean"));
+}
+
+TEST(SyntheticTarget, AMoodDependsOnTheSeedAlone) {
+  const auto slowness = [](const char* top_k, std::uint64_t seed) {
+    const Configuration configuration{{{"top_k", top_k}}};
+    const double moody =
+        value(make_synthetic_target({{"mood", 0.8}})->measure(configuration, seed, {}), "tpot_ms");
+    return moody / value(make_synthetic_target(json::object())->measure(configuration, seed, {}), "tpot_ms");
+  };
+  double slowest = 1.0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_NEAR(slowness("7", seed), slowness("3", seed), 1e-12);
+    EXPECT_GE(slowness("7", seed), 1.0);
+    slowest = std::max(slowest, slowness("7", seed));
+  }
+  EXPECT_GT(slowest, 1.5);
+}
+
+TEST(SyntheticTarget, ASlowSearchIsNotOneOfTimingAlone) {
+  json settings{{"search_factor", {{"when", {{"top_k", 8}}}, {"factor", 1.5}}}};
+  const auto time = [&](const char* top_k) {
+    return value(make_synthetic_target(settings)->measure({{{"top_k", top_k}}}, 1, {}), "tpot_ms");
+  };
+  const double slow = time("8");
+  const double other = time("7");
+  settings["timing_only"] = true;
+  EXPECT_NEAR(slow / time("8"), 1.5, 1e-12);
+  EXPECT_EQ(other, time("7"));
+  const TargetResult result = make_synthetic_target(settings)->measure({{{"top_k", "8"}}}, 1, {});
+  EXPECT_FALSE(result.metrics.contains("kl_mean"));
 }
 
 TEST(SyntheticTarget, WrongSettingsAreRefused) {

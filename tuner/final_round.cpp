@@ -1,0 +1,153 @@
+#include "tuner/final_round.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "engine/facts/error.h"
+#include "tuner/replicate.h"
+
+namespace moetune {
+namespace {
+
+bool is_of_round(const Trial& trial, std::span<const std::int64_t> finalists, std::int64_t after) {
+  return trial.turn && trial.turn->after == after && std::ranges::equal(trial.turn->finalists, finalists);
+}
+
+// Whose turn it is: the start moves on by one from pass to pass, and every other pass goes backwards, so that
+// no finalist always follows the same other one.
+std::int64_t at_turn(std::span<const std::int64_t> finalists, std::int64_t pass, std::size_t place) {
+  const std::size_t count = finalists.size();
+  const auto start = static_cast<std::size_t>(pass) % count;
+  return finalists[(start + (pass % 2 == 0 ? place : count - place)) % count];
+}
+
+Measurement ratio_of(const Measurement& value, const Measurement& reference) {
+  Measurement ratio;
+  ratio.value = value.value / reference.value;
+  ratio.n = 1;
+  if (value.low && value.high && reference.low && reference.high && *reference.low > 0.0) {
+    ratio.low = *value.low / *reference.high;
+    ratio.high = *value.high / *reference.low;
+  }
+  return ratio;
+}
+
+// One finalist's turns, by pass.
+std::vector<const Trial*> turns_of(std::int64_t finalist, std::span<const Trial* const> round) {
+  std::vector<const Trial*> turns;
+  for (const Trial* trial : round)
+    if (trial->number == finalist) turns.push_back(trial);
+  return turns;
+}
+
+const Trial* failure_among(const std::vector<const Trial*>& turns, const std::string& metric) {
+  for (const Trial* trial : turns)
+    if (trial->outcome != Outcome::ok || !trial->metrics.contains(metric)) return trial;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::int64_t after,
+                                  std::span<const Trial> measured_again, const FinalLimits& limits) {
+  std::vector<const Trial*> round;
+  for (const Trial& trial : measured_again)
+    if (is_of_round(trial, finalists, after)) round.push_back(&trial);
+  auto logged = round.begin();
+  std::set<std::int64_t> failed;
+  double spent = 0.0;
+  for (std::int64_t pass = 0; pass < limits.passes; ++pass) {
+    if (finalists.size() < failed.size() + 2) return std::nullopt;  // nobody is left to compare with
+    const double with_this_pass =
+        pass == 0 ? 0.0 : spent * static_cast<double>(pass + 1) / static_cast<double>(pass);
+    if (pass >= fewest_passes && limits.seconds && with_this_pass > *limits.seconds) return std::nullopt;
+    for (std::size_t place = 0; place < finalists.size(); ++place) {
+      const std::int64_t number = at_turn(finalists, pass, place);
+      if (failed.contains(number)) continue;
+      if (logged == round.end())
+        return NextTurn{number,
+                        {.after = after, .finalists = {finalists.begin(), finalists.end()}, .pass = pass}};
+      const Trial& trial = **logged++;
+      if (trial.number != number || trial.turn->pass != pass)
+        throw InputError(fmt::format("final round after {} trials", after),
+                         fmt::format("holds trial {} of pass {}", trial.number, trial.turn->pass),
+                         fmt::format("trial {} of pass {} at this place", number, pass));
+      if (trial.outcome != Outcome::ok) failed.insert(number);
+      spent += trial.seconds;
+    }
+  }
+  return std::nullopt;
+}
+
+const Finalist* FinalRound::find(std::int64_t trial) const {
+  const auto found = std::ranges::find(finalists, trial, &Finalist::trial);
+  return found == finalists.end() ? nullptr : &*found;
+}
+
+std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std::int64_t after,
+                                      std::span<const Trial> measured_again, const Objective& objective) {
+  const FinalTurn* newest = nullptr;
+  for (const Trial& trial : measured_again) {
+    if (!trial.turn || trial.turn->after != after) continue;
+    const std::vector<std::int64_t>& there = trial.turn->finalists;
+    const bool are_all_there = std::ranges::all_of(
+        wanted, [&](std::int64_t number) { return std::ranges::find(there, number) != there.end(); });
+    if (are_all_there) newest = &*trial.turn;
+  }
+  if (wanted.empty() || newest == nullptr) return std::nullopt;
+  std::vector<const Trial*> round;
+  for (const Trial& trial : measured_again)
+    if (is_of_round(trial, newest->finalists, after)) round.push_back(&trial);
+
+  FinalRound result;
+  std::size_t passes = round.size();  // as many as every finalist that did not fail has
+  for (const std::int64_t number : newest->finalists) {
+    const std::vector<const Trial*> turns = turns_of(number, round);
+    Finalist finalist{.trial = number, .metrics = {}, .ratio = {}, .failure = ""};
+    if (const Trial* trial = failure_among(turns, objective.metric)) {
+      finalist.failure = fmt::format("{}: {}", name_of(trial->outcome),
+                                     trial->reason.empty() ? "no " + objective.metric : trial->reason);
+    } else {
+      passes = std::min(passes, turns.size());
+    }
+    result.finalists.push_back(std::move(finalist));
+  }
+  result.passes = static_cast<std::int64_t>(passes);
+  if (result.passes < fewest_passes) return std::nullopt;
+
+  const std::vector<const Trial*> reference = turns_of(newest->finalists.front(), round);
+  for (Finalist& finalist : result.finalists) {
+    if (!finalist.failure.empty()) continue;
+    const std::vector<const Trial*> turns = turns_of(finalist.trial, round);
+    std::vector<Metrics> metrics;
+    std::vector<Measurement> ratios;
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      metrics.push_back(timed_part(turns[pass]->metrics));
+      if (result.finalists.front().failure.empty() && &finalist != &result.finalists.front())
+        ratios.push_back(ratio_of(turns[pass]->metrics.at(objective.metric),
+                                  reference[pass]->metrics.at(objective.metric)));
+    }
+    finalist.metrics = over_processes(metrics);
+    // A time of 0 has no ratio; no clock is that coarse, but a log may say anything.
+    if (!ratios.empty() &&
+        std::ranges::all_of(ratios, [](const Measurement& ratio) { return std::isfinite(ratio.value); }))
+      finalist.ratio = over_processes(ratios);
+  }
+  return result;
+}
+
+Metrics with_final_times(const Metrics& metrics, const Finalist& finalist) {
+  Metrics all = metrics;
+  for (const auto& [name, measurement] : finalist.metrics) {
+    const std::optional<double> p99 = all[name].p99;
+    all[name] = measurement;
+    // Turns are short: where one has too few samples for a p99, the search's is the best there is.
+    if (!all[name].p99) all[name].p99 = p99;
+  }
+  return all;
+}
+
+}  // namespace moetune

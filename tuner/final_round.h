@@ -1,0 +1,66 @@
+// The final round of a tuning run: the few configurations that may be recommended, and the default, measured
+// again in turns. A search measures each configuration once, at some time of its own; a machine's mood
+// differs between two times by more than most gains, and the best of many is also the luckiest of many. In
+// turns, in fresh processes, both cancel: within a pass all finalists meet the same mood, and what is
+// compared are ratios within passes. Times only: accuracy and memory do not depend on when they are measured.
+// Start at next_turn() and final_round().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tuner/objective.h"
+#include "tuner/statistics.h"
+#include "tuner/trial.h"
+
+namespace moetune {
+
+inline constexpr std::size_t most_finalists = 4;
+// Two passes are the least that shows a difference between passes; from 6 on there is a 95 % interval.
+inline constexpr std::int64_t fewest_passes = 2;
+
+struct FinalLimits {
+  std::int64_t passes = usual_processes;
+  // No pass after the fewest begins when it would probably end later than this; empty: no limit.
+  std::optional<double> seconds = std::nullopt;
+};
+
+struct NextTurn {
+  std::int64_t trial = 0;  // to be measured again
+  FinalTurn turn;
+};
+
+// What the round of these finalists still owes, as a function of the log alone. Within a pass each finalist
+// is measured once, in an order that moves on and turns around from pass to pass; one that failed is left out
+// from then on. Empty: the round is over. after: trials of the search. Throws InputError when the log holds
+// the round in another order.
+std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::int64_t after,
+                                  std::span<const Trial> measured_again, const FinalLimits& limits);
+
+struct Finalist {
+  std::int64_t trial = 0;
+  Metrics metrics;  // timed ones, over the complete passes
+  // Its value of the objective over the first finalist's in the same pass; empty for that one itself.
+  std::optional<Measurement> ratio;
+  std::string failure;  // outcome and reason of the turn that failed; it then has none of the above
+};
+
+struct FinalRound {
+  std::vector<Finalist> finalists;  // the default first, if it is one
+  std::int64_t passes = 0;          // complete ones
+
+  const Finalist* find(std::int64_t trial) const;
+};
+
+// The newest round after that many trials in which all of them were finalists and at least fewest_passes are
+// complete. Empty: there is none, or nobody is wanted.
+std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std::int64_t after,
+                                      std::span<const Trial> measured_again, const Objective& objective);
+
+// What the search measured, with what the final round measured again in its place.
+Metrics with_final_times(const Metrics& metrics, const Finalist& finalist);
+
+}  // namespace moetune

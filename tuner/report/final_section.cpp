@@ -1,0 +1,75 @@
+#include "tuner/report/final_section.h"
+
+#include <fmt/format.h>
+
+#include "tuner/contender.h"
+#include "tuner/report/escape.h"
+#include "tuner/report/metric_column.h"
+
+namespace moetune {
+namespace {
+
+bool starts_with_default(const FinalRound& round) { return round.finalists.front().trial == 0; }
+
+// Does the ratio say that it beats the first finalist beyond doubt?
+bool is_better(const Measurement& ratio, const Objective& objective) {
+  if (!ratio.low || !ratio.high) return false;
+  return objective.maximize ? *ratio.low > 1.0 : *ratio.high < 1.0;
+}
+
+}  // namespace
+
+std::string final_words(const RunReport& report) {
+  if (!report.verdict.final_round) return report.verdict.caution;
+  const FinalRound& round = *report.verdict.final_round;
+  if (!starts_with_default(round)) return "";
+  const Objective& objective = report.objectives.front();
+  std::string each;
+  int better = 0;
+  for (const Finalist& finalist : round.finalists) {
+    if (!finalist.ratio && finalist.failure.empty()) continue;  // the default itself
+    each += fmt::format("{}trial {} {}", each.empty() ? "" : ", ", finalist.trial,
+                        finalist.ratio ? ratio_text(*finalist.ratio) : "failed (" + finalist.failure + ")");
+    better += finalist.ratio && is_better(*finalist.ratio, objective) ? 1 : 0;
+  }
+  return fmt::format(
+      "Measured again in turns with the default, {} times in fresh processes, {} of {} finalists {} better "
+      "than it in {} "
+      "beyond doubt (the value over the default's in the same pass): {}.",
+      round.passes, better == 0 ? "none" : std::to_string(better), round.finalists.size() - 1,
+      better == 1 ? "is" : "are", objective.metric, each);
+}
+
+std::string final_section(const RunReport& report) {
+  if (!report.verdict.final_round) return "";
+  const FinalRound& round = *report.verdict.final_round;
+  const std::string& metric = report.objectives.front().metric;
+  const MetricColumn column(metric, report.trials);
+  std::string text = fmt::format(
+      "## The final round\n\nThe default and the best of the search, measured again in turns: {} passes, in "
+      "each of them every "
+      "finalist once, in a fresh process each. The verdict rests on these times. What is compared are ratios "
+      "within a pass, as "
+      "the machine's mood is the same there; their interval is that of the median over the passes{}. The "
+      "search's value is "
+      "what the same configuration had when it was measured once, among all others.\n\n",
+      round.passes,
+      round.passes < 6
+          ? " (so few passes have no 95 % interval: it is the range of all passes with the noise in each)"
+          : " (95 %)");
+  text += fmt::format(
+      "| trial | {} in the final round | to trial {} | {} in the search | role |\n| --- | --- | --- | --- | "
+      "--- |\n",
+      markdown_text(column.heading()), round.finalists.front().trial, metric);
+  for (const Finalist& finalist : round.finalists) {
+    const Trial& searched = report.trial(finalist.trial);
+    const std::string again = finalist.failure.empty() ? column.cell(report.measured_last(finalist.trial))
+                                                       : "failed: " + markdown_text(finalist.failure);
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", finalist.trial, again,
+                        finalist.ratio ? markdown_text(ratio_text(*finalist.ratio)) : "-",
+                        column.cell(searched), report.role_of(finalist.trial));
+  }
+  return text + "\n";
+}
+
+}  // namespace moetune
