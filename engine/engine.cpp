@@ -206,7 +206,8 @@ Decoded Engine::Impl::decode(const DecodeRequest& request) {
   if (!rank.decode_loop) return decode_by_steps(request);
   accept_all(request);
   // A graph holds no question to the host.
-  const bool uses_graph = options.cuda_graph && (shares_host_memory(rank.device) || !rank.host_must_know());
+  const bool asks_host = !shares_host_memory(rank.device) && (rank.host_must_know() || rank.routing_source);
+  const bool uses_graph = options.cuda_graph && !asks_host;
   try {
     Decoded decoded = rank.decode_loop->run(request, uses_graph);
     tokens_run += request.steps * static_cast<std::int64_t>(request.first.size());

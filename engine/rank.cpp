@@ -13,7 +13,7 @@ namespace moetune {
 Rank::Rank(const Cpu& cpu, Device on) : host(cpu), device(std::move(on)) {}
 Rank::~Rank() = default;
 
-bool Rank::host_must_know() const { return shares_host_memory(device) || (cache && !cache->is_resident()) || observer || routing_source; }
+bool Rank::host_must_know() const { return shares_host_memory(device) || (cache && !cache->is_resident()) || observer; }
 
 void all_reduce(Rank& rank, const Tensor& x) {
   if (rank.group == nullptr) return;

@@ -87,7 +87,9 @@ double measured_read_rate(Cuda& cuda, std::int64_t free_bytes) {
   const std::shared_ptr<std::byte> sum = cuda_allocate(cuda, sizeof(unsigned));
   CUDA_TRY(cudaMemsetAsync(block.get(), kFill, static_cast<std::size_t>(bytes), stream));
   CUDA_TRY(cudaMemsetAsync(sum.get(), 0, sizeof(unsigned), stream));
-  const auto blocks = static_cast<unsigned>(cuda.state().multiprocessors * 4);
+  int resident = 0;  // blocks of a multiprocessor: all of them run at once, so that none is left for a second round
+  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, sum_words, kThreads, 0));
+  const auto blocks = static_cast<unsigned>(cuda.state().multiprocessors * resident);
   const double rate = best_gb_per_s(stream, bytes, [&] {
     sum_words<<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const uint4*>(block.get()), bytes / 16,
                                                reinterpret_cast<unsigned*>(sum.get()));

@@ -42,6 +42,15 @@ struct GpuPower::Library {
   }
 };
 
+bool GpuPower::is_divided(Library& nvml) {
+  Result (*mig_mode)(NvmlDevice*, unsigned* current, unsigned* pending) = nullptr;
+  unsigned current = 0;
+  unsigned pending = 0;
+  // Cards that cannot be divided say so with an error.
+  return nvml.find(mig_mode, "nvmlDeviceGetMigMode") &&
+         mig_mode(nvml.device, &current, &pending) == kSuccess && current == 1;
+}
+
 GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
     : library_(std::make_unique<Library>()) {
   Library& nvml = *library_;
@@ -73,6 +82,10 @@ GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
     return;
   }
   nvml.find(nvml.power_usage, "nvmlDeviceGetPowerUsage");
+  if (is_divided(nvml)) {
+    problem_ = "the GPU is divided (MIG): its energy counter counts for all of its parts";
+    return;
+  }
   unsigned long long millijoules = 0;
   if (!nvml.find(nvml.total_energy, "nvmlDeviceGetTotalEnergyConsumption")) {
     problem_ = library + " has no energy counter (nvmlDeviceGetTotalEnergyConsumption)";

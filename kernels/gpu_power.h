@@ -24,6 +24,7 @@ class GpuPower {
 
  private:
   struct Library;
+  static bool is_divided(Library& nvml);
   std::unique_ptr<Library> library_;
   std::string driver_version_;
   std::string problem_;

@@ -81,7 +81,7 @@ inline int pick_floats(int experts) { return 2 * experts + kMostGroups; }
 // The rule of an op whose ids are (tokens, k) among `experts`. Throws std::invalid_argument beyond the capacities.
 PickRule rule_of(const Route& op, int experts);
 
-// from: (experts) logits; shared: pick_floats(experts); ids, weights: (k) of this token.
+// from: (experts) logits; shared: pick_floats(experts); ids, weights: (k) of this token. Given ids are read, not written.
 template <int slots>
 __device__ __forceinline__ void pick_experts(const float* from, const float* bias, const PickRule& rule, float* shared,
                                              std::int32_t* ids, float* weights) {

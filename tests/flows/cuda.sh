@@ -74,7 +74,8 @@ expect_in err.txt 'MiB missing'
 # Logits: with the same experts the GPU is the CPU but for bf16.
 tokens=$(seq -s, 32 95)
 expect_exit 0 "$MOETUNE" logits --device cpu --tokens "$tokens" --out cpu.npy --routing-out routing.safetensors
-expect_exit 0 "$MOETUNE" logits --device cuda --tokens "$tokens" --out cuda.npy --routing-from routing.safetensors --routing-out again.safetensors
+expect_exit 0 "$MOETUNE" logits --device cuda --tokens "$tokens" --out cuda.npy --routing-from routing.safetensors
+expect_exit 0 "$MOETUNE" logits --device cuda --tokens "$tokens" --out watched.npy --routing-from routing.safetensors --routing-out again.safetensors
 expect_exit 0 "$MOETUNE" logits --device cuda --feed prefill --tokens "$tokens" --out prefill.npy --routing-from routing.safetensors
 python3 - <<'PY' || fail "logits of GPU and CPU differ"
 import ast, array, json, math, struct
@@ -92,7 +93,7 @@ def expert_ids(path):
     return data[8 + length + begin:8 + length + end]
 
 cpu = npy("cpu.npy")
-for path in ("cuda.npy", "prefill.npy"):
+for path in ("cuda.npy", "watched.npy", "prefill.npy"):
     gpu = npy(path)
     assert len(gpu) == len(cpu)
     error = math.sqrt(sum((a - b) ** 2 for a, b in zip(gpu, cpu)) / sum(b * b for b in cpu))

@@ -24,6 +24,13 @@ TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
   EXPECT_EQ(power.watts(), 75.5);
 }
 
+// A part of a card would be charged with what the others use.
+TEST(GpuPower, DoesNotCountForADividedGpu) {
+  const GpuPower power("0000:04:00.0", FAKE_NVML);
+  EXPECT_NE(power.problem().find("the GPU is divided (MIG)"), std::string::npos) << power.problem();
+  EXPECT_FALSE(power.joules());
+}
+
 TEST(GpuPower, SaysThatTheGpuIsNotKnown) {
   const GpuPower power("0000:03:00.0", FAKE_NVML);
   EXPECT_EQ(power.problem(), "NVML does not know GPU 0000:03:00.0: Not Found");

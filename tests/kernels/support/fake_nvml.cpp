@@ -1,5 +1,6 @@
 // The functions of NVML that GpuPower uses, with answers that can be foreseen. The bus id says how this GPU
-// behaves: "0000:01:00.0" counts energy, "0000:02:00.0" does not, every other one is unknown.
+// behaves: "0000:01:00.0" counts energy, "0000:02:00.0" does not, "0000:04:00.0" is divided, every other one
+// is unknown.
 #include <cstring>
 #include <string>
 
@@ -9,20 +10,22 @@ constexpr int not_supported = 3;
 constexpr int not_found = 6;
 struct FakeDevice {
   bool counts_energy;
+  unsigned is_divided;
   unsigned long long millijoules;
 };
-FakeDevice counting{true, 1000};
-FakeDevice silent{false, 0};
-bool is_open = false;
+FakeDevice counting{true, 0, 1000};
+FakeDevice silent{false, 0, 0};
+FakeDevice divided{true, 1, 0};
+int users = 0;  // that have opened the library and not yet closed it
 }  // namespace
 
 extern "C" {
 int nvmlInit_v2() {
-  is_open = true;
+  ++users;
   return success;
 }
 int nvmlShutdown() {
-  is_open = false;
+  --users;
   return success;
 }
 const char* nvmlErrorString(int result) { return result == not_supported ? "Not Supported" : "Not Found"; }
@@ -31,18 +34,26 @@ int nvmlSystemGetDriverVersion(char* text, unsigned length) {
   return success;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeDevice** device) {
-  if (!is_open) return not_found;
+  if (users == 0) return not_found;
   if (std::string(bus_id) == "0000:01:00.0")
     *device = &counting;
   else if (std::string(bus_id) == "0000:02:00.0")
     *device = &silent;
+  else if (std::string(bus_id) == "0000:04:00.0")
+    *device = &divided;
   else
     return not_found;
   return success;
 }
 int nvmlDeviceGetTotalEnergyConsumption(FakeDevice* device, unsigned long long* millijoules) {
+  if (users == 0) return not_found;
   if (!device->counts_energy) return not_supported;
   *millijoules = device->millijoules += 500;
+  return success;
+}
+int nvmlDeviceGetMigMode(FakeDevice* device, unsigned* current, unsigned* pending) {
+  if (device == &silent) return not_supported;
+  *current = *pending = device->is_divided;
   return success;
 }
 int nvmlDeviceGetPowerUsage(FakeDevice*, unsigned* milliwatts) {
