@@ -32,7 +32,7 @@ if(MOETUNE_NVIDIA_SMI)
 endif()
 
 if(MOETUNE_CUDA STREQUAL "OFF")
-  set(MOETUNE_CUDA_REASON "MOETUNE_CUDA=OFF, the default while the GPU ops are tested but no command runs on them; the cuda preset builds them")
+  set(MOETUNE_CUDA_REASON "MOETUNE_CUDA=OFF")
 elseif(NOT MOETUNE_NVCC)
   set(MOETUNE_CUDA_REASON "nvcc not found")
   if(gpu_present)
