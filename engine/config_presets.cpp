@@ -1,5 +1,5 @@
-// Layouts that only presets have: their weights are generated, so only geometry and routing must be right, and
-// what is approximated is said where the preset is named. Start at parse_preset_config() at the end.
+// Layouts that only presets have: their weights are generated, so only geometry and routing must be right,
+// and what is approximated is said where the preset is named. Start at parse_preset_config() at the end.
 #include <string>
 
 #include "engine/config.h"
@@ -69,18 +69,19 @@ void read_llama(const ConfigFields& config, ModelSpec& spec) {
 
 ModelSpec parse_preset_config(const nlohmann::json& root, const std::string& where) {
   const ConfigFields config(root, where);
-  const std::string architecture =
-      root.contains("architectures") && root["architectures"].is_array() && !root["architectures"].empty() &&
-              root["architectures"][0].is_string()
-          ? root["architectures"][0].get<std::string>()
-          : "";
+  const std::string architecture = root.contains("architectures") && root["architectures"].is_array() &&
+                                           !root["architectures"].empty() &&
+                                           root["architectures"][0].is_string()
+                                       ? root["architectures"][0].get<std::string>()
+                                       : "";
   void (*read)(const ConfigFields&, ModelSpec&) = architecture == "DeepseekV2ForCausalLM"   ? read_deepseek_v2
                                                   : architecture == "DeepseekV4ForCausalLM" ? read_deepseek_v4
                                                   : architecture == "OlmoeForCausalLM"      ? read_olmoe
                                                   : architecture == "GptOssForCausalLM"     ? read_gpt_oss
                                                   : architecture == "LlamaForCausalLM"      ? read_llama
                                                                                             : nullptr;
-  if (read == nullptr) return parse_model_config(root.dump(), where);  // a layout that checkpoints have as well
+  if (read == nullptr)
+    return parse_model_config(root.dump(), where);  // a layout that checkpoints have as well
   ModelSpec spec;
   spec.architecture = architecture;
   read_shared_fields(config, spec);

@@ -37,15 +37,18 @@ std::int64_t bytes_per_token(const ModelSpec& spec, const EngineOptions& options
   const LayerShape shape = layer_shape(spec, options, layer, shard);
   std::int64_t bytes = 4 * (shape.absorbed_elements + shape.f32_elements);
   for (const MatrixShape* matrix :
-       {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router, &shape.dense.gate,
-        &shape.dense.up, &shape.dense.down, &shape.shared.gate, &shape.shared.up, &shape.shared.down})
+       {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router,
+        &shape.dense.gate, &shape.dense.up, &shape.dense.down, &shape.shared.gate, &shape.shared.up,
+        &shape.shared.down})
     bytes += bytes_of(*matrix);
   if (spec.moe_layers[static_cast<std::size_t>(layer)])
     bytes += std::int64_t{effective_top_k(spec, options)} * expert_layout(spec, options, shard).bytes;
   return bytes;
 }
 
-std::string gib(std::int64_t bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 1073741824.0); }
+std::string gib(std::int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 1073741824.0);
+}
 
 }  // namespace
 
@@ -55,7 +58,8 @@ int weight_layer(const ModelSpec& spec, int layer) {
   const int wanted = kind.index % distinct_of(kind.count, spec.fold);
   int index = 0;
   for (int other = 0; other < layer; ++other) {
-    if (spec.moe_layers[static_cast<std::size_t>(other)] != spec.moe_layers[static_cast<std::size_t>(layer)]) continue;
+    if (spec.moe_layers[static_cast<std::size_t>(other)] != spec.moe_layers[static_cast<std::size_t>(layer)])
+      continue;
     if (index++ == wanted) return other;
   }
   return layer;
@@ -94,13 +98,15 @@ Fold choose_fold(const ModelSpec& spec, const EngineOptions& options, const Engi
     if (device_bytes > 0 && least > device_bytes) continue;
     const std::int64_t distance = reuse_distance_bytes(folded, resident);
     if (folded.fold == 1 || distance > cache_bytes) return {folded.fold, ""};
-    return {0, fmt::format("folded x{} it fits into {}, but then the same weights come up again after {}, within the "
-                           "caches ({} counts as far enough): times would flatter; fewer layers or more memory help",
-                           folded.fold, gib(device_bytes), gib(distance), gib(cache_bytes))};
+    return {0, fmt::format(
+                   "folded x{} it fits into {}, but then the same weights come up again after {}, within the "
+                   "caches ({} counts as far enough): times would flatter; fewer layers or more memory help",
+                   folded.fold, gib(device_bytes), gib(distance), gib(cache_bytes))};
   }
-  return {0, fmt::format("needs {} even with one set of weights for all layers, {} more than there is; a shorter "
-                         "workload or more memory help",
-                         gib(least), gib(least - device_bytes))};
+  return {
+      0, fmt::format("needs {} even with one set of weights for all layers, {} more than there is; a shorter "
+                     "workload or more memory help",
+                     gib(least), gib(least - device_bytes))};
 }
 
 }  // namespace moetune

@@ -1,11 +1,11 @@
-// Folding: in a synthetic model that is larger than the memory, several layers share one set of weights, while
-// launches, traffic, KV cache and expert cache entries stay those of the full depth. Only synthetic models are
-// folded: a checkpoint's layers differ. Start at weight_layer() for what a folded model is, choose_fold() for
-// how far one must be folded.
+// Folding: in a synthetic model that is larger than the memory, several layers share one set of weights,
+// while launches, traffic, KV cache and expert cache entries stay those of the full depth. Only synthetic
+// models are folded: a checkpoint's layers differ. Start at weight_layer() for what a folded model is,
+// choose_fold() for how far one must be folded.
 //
 // Layers of one kind (dense or routed) take turns: of n layers, ceil(n / fold) have weights of their own, and
-// layer i uses those of layer i modulo that number. So the same weights come up again as late as they can, and
-// no cache holds them until then.
+// layer i uses those of layer i modulo that number. So the same weights come up again as late as they can,
+// and no cache holds them until then.
 #pragma once
 
 #include <cstdint>

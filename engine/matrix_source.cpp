@@ -36,8 +36,8 @@ Generate generated(const GeneratedMatrix& matrix, const MatrixShape& part, void*
   return op;
 }
 
-void load_stored(FileSet& files, Device& device, Cpu& host, const StoredMatrix& source, const MatrixShape& part,
-                 std::byte* destination) {
+void load_stored(FileSet& files, Device& device, Cpu& host, const StoredMatrix& source,
+                 const MatrixShape& part, std::byte* destination) {
   const MatrixLayout layout = part.layout();
   std::vector<std::byte> staging;
   const std::int64_t rows_per_piece =
@@ -110,13 +110,15 @@ ExpertSources expert_sources(const Checkpoint& checkpoint, int layer, int expert
           stored(found.down, layer, expert, "down")};
 }
 
-void read_source(FileSet& files, Cpu& cpu, const MatrixSource& source, const MatrixShape& part, void* destination) {
-  if (const auto* matrix = std::get_if<GeneratedMatrix>(&source)) return run(cpu, generated(*matrix, part, destination));
+void read_source(FileSet& files, Cpu& cpu, const MatrixSource& source, const MatrixShape& part,
+                 void* destination) {
+  if (const auto* matrix = std::get_if<GeneratedMatrix>(&source))
+    return run(cpu, generated(*matrix, part, destination));
   read_matrix(files, cpu, std::get<StoredMatrix>(source), part, destination);
 }
 
-void load_matrix(FileSet& files, Device& device, Cpu& host, const MatrixSource& source, const MatrixShape& part,
-                 std::byte* destination) {
+void load_matrix(FileSet& files, Device& device, Cpu& host, const MatrixSource& source,
+                 const MatrixShape& part, std::byte* destination) {
   if (const auto* matrix = std::get_if<GeneratedMatrix>(&source))
     return run(device, generated(*matrix, part, destination));
   load_stored(files, device, host, std::get<StoredMatrix>(source), part, destination);
@@ -128,7 +130,8 @@ std::vector<float> values_of(FileSet& files, Cpu& host, const MatrixSource& sour
     const auto in = static_cast<std::size_t>(matrix->in);
     host.pool().parallel_for(matrix->out, 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row)
-        generate_row(matrix->numbers, row, 0, std::span(values).subspan(static_cast<std::size_t>(row) * in, in));
+        generate_row(matrix->numbers, row, 0,
+                     std::span(values).subspan(static_cast<std::size_t>(row) * in, in));
     });
     return values;
   }

@@ -40,12 +40,13 @@ struct ExpertSources {
 ExpertSources expert_sources(const Checkpoint& checkpoint, int layer, int expert);
 
 // Part of a matrix into host memory, on the caller's threads.
-void read_source(FileSet& files, Cpu& cpu, const MatrixSource& source, const MatrixShape& part, void* destination);
+void read_source(FileSet& files, Cpu& cpu, const MatrixSource& source, const MatrixShape& part,
+                 void* destination);
 
-// Part of a matrix into device memory: what is stored is packed by the host, a piece at a time; what is generated
-// is made where it stays.
-void load_matrix(FileSet& files, Device& device, Cpu& host, const MatrixSource& source, const MatrixShape& part,
-                 std::byte* destination);
+// Part of a matrix into device memory: what is stored is packed by the host, a piece at a time; what is
+// generated is made where it stays.
+void load_matrix(FileSet& files, Device& device, Cpu& host, const MatrixSource& source,
+                 const MatrixShape& part, std::byte* destination);
 
 // All elements as f32; vectors included.
 std::vector<float> values_of(FileSet& files, Cpu& host, const MatrixSource& source);

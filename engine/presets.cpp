@@ -28,30 +28,31 @@ using nlohmann::json;
 constexpr std::int64_t kLargestPreset = 1 << 20;
 constexpr auto kSuffix = ".json";
 
-// An override and the fields of config.json it may stand for: the first that the preset has. Those without a field are
-// not part of the geometry.
+// An override and the fields of config.json it may stand for: the first that the preset has. Those without a
+// field are not part of the geometry.
 struct Override {
   std::string name;
   std::vector<std::string> fields;
 };
 const std::vector<Override>& overrides() {
-  static const std::vector<Override> table{{"layers", {"num_hidden_layers"}},
-                                           {"dense_layers", {"first_k_dense_replace"}},
-                                           {"experts", {"n_routed_experts", "num_experts", "num_local_experts"}},
-                                           {"shared", {"n_shared_experts"}},
-                                           {"top_k", {"num_experts_per_tok"}},
-                                           {"groups", {"n_group"}},
-                                           {"kept_groups", {"topk_group"}},
-                                           {"hidden", {"hidden_size"}},
-                                           {"inner", {"moe_intermediate_size", "intermediate_size"}},
-                                           {"dense_inner", {"intermediate_size"}},
-                                           {"heads", {"num_attention_heads"}},
-                                           {"kv_heads", {"num_key_value_heads"}},
-                                           {"head_dim", {"head_dim"}},
-                                           {"vocabulary", {"vocab_size"}},
-                                           {"context", {"max_position_embeddings"}},
-                                           {"fold", {}},
-                                           {"seed", {}}};
+  static const std::vector<Override> table{
+      {"layers", {"num_hidden_layers"}},
+      {"dense_layers", {"first_k_dense_replace"}},
+      {"experts", {"n_routed_experts", "num_experts", "num_local_experts"}},
+      {"shared", {"n_shared_experts"}},
+      {"top_k", {"num_experts_per_tok"}},
+      {"groups", {"n_group"}},
+      {"kept_groups", {"topk_group"}},
+      {"hidden", {"hidden_size"}},
+      {"inner", {"moe_intermediate_size", "intermediate_size"}},
+      {"dense_inner", {"intermediate_size"}},
+      {"heads", {"num_attention_heads"}},
+      {"kv_heads", {"num_key_value_heads"}},
+      {"head_dim", {"head_dim"}},
+      {"vocabulary", {"vocab_size"}},
+      {"context", {"max_position_embeddings"}},
+      {"fold", {}},
+      {"seed", {}}};
   return table;
 }
 
@@ -68,7 +69,8 @@ std::string field_of(const Override& change, const json& config) {
 std::string accepted_overrides(const json& config) {
   std::string names;
   for (const Override& change : overrides())
-    if (change.fields.empty() || !field_of(change, config).empty()) names += (names.empty() ? "" : ", ") + change.name;
+    if (change.fields.empty() || !field_of(change, config).empty())
+      names += (names.empty() ? "" : ", ") + change.name;
   return names;
 }
 
@@ -96,7 +98,8 @@ std::map<std::string, std::int64_t> read_overrides(const std::string& model, con
     const std::string where = "model " + name_in(model) + ": " + name;
     const auto known = std::ranges::find(overrides(), name, &Override::name);
     if (known == overrides().end() || (!known->fields.empty() && field_of(*known, config).empty()))
-      throw InputError("model " + name_in(model), shown(name) + " cannot be overridden", accepted_overrides(config));
+      throw InputError("model " + name_in(model), shown(name) + " cannot be overridden",
+                       accepted_overrides(config));
     if (equals == std::string::npos) throw InputError(where, "its value is missing", name + "=number");
     if (values.contains(name)) throw InputError(where, "is given twice", "each override once");
     values[name] = number_in(where, one.substr(equals + 1));
@@ -125,11 +128,13 @@ NumberType type_in(const ConfigFields& types, const std::string& name) {
   return *type;
 }
 
-int fold_in(const std::map<std::string, std::int64_t>& values, const ModelSpec& spec, const std::string& model) {
+int fold_in(const std::map<std::string, std::int64_t>& values, const ModelSpec& spec,
+            const std::string& model) {
   const auto found = values.find("fold");
   if (found == values.end()) return 1;
   if (found->second < 1 || found->second > spec.layers)
-    throw InputError("model " + name_in(model) + ": fold", std::to_string(found->second), fmt::format("1 to {}, its layers", spec.layers));
+    throw InputError("model " + name_in(model) + ": fold", std::to_string(found->second),
+                     fmt::format("1 to {}, its layers", spec.layers));
   return static_cast<int>(found->second);
 }
 
@@ -179,7 +184,8 @@ Preset open_preset(const std::string& model) {
   Preset preset;
   preset.spec = parse_preset_config(config, values.empty() ? path : "model " + name);
   preset.source = ConfigFields(file, path).text("source");
-  if (const auto seed = values.find("seed"); seed != values.end()) preset.seed = static_cast<std::uint64_t>(seed->second);
+  if (const auto seed = values.find("seed"); seed != values.end())
+    preset.seed = static_cast<std::uint64_t>(seed->second);
   ModelSpec& spec = preset.spec;
   spec.name = name + changes;
   spec.is_synthetic = true;

@@ -1,6 +1,6 @@
-// Presets: models with published geometry and generated weights. `deepseek-v3`, or with overrides that vary one thing
-// at a time: `deepseek-v3:experts=128,shared=1,top_k=4`. Their files: engine/models/presets/*.json. Start at
-// open_preset().
+// Presets: models with published geometry and generated weights. `deepseek-v3`, or with overrides that vary
+// one thing at a time: `deepseek-v3:experts=128,shared=1,top_k=4`. Their files: engine/models/presets/*.json.
+// Start at open_preset().
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace moetune {
 
 struct Preset {
-  ModelSpec spec;  // name: the preset with the overrides that change it, in a fixed order
+  ModelSpec spec;          // name: the preset with the overrides that change it, in a fixed order
   std::string source;      // where the geometry was published
   std::uint64_t seed = 1;  // of the weights
 };

@@ -104,8 +104,9 @@ class BandMaker {
     thread_local std::vector<float> values;
     values.resize(static_cast<std::size_t>(band_.out * count));
     for (std::int64_t row = 0; row < band_.out; ++row)
-      make_row(op_.source, levels_, row_of_whole(row), first_column,
-               std::span(values).subspan(static_cast<std::size_t>(row * count), static_cast<std::size_t>(count)));
+      make_row(
+          op_.source, levels_, row_of_whole(row), first_column,
+          std::span(values).subspan(static_cast<std::size_t>(row * count), static_cast<std::size_t>(count)));
     const Tensor x(values.data(), NumberType::f32, {band_.out, count});
     if (count == band_.in) return run(single_thread(), Quantize{.x = x, .y = to_, .layout = band_});
     keep_int8_columns(x);
@@ -209,7 +210,8 @@ void generate_row(const NumberSource& source, std::int64_t row, std::int64_t fir
 
 void run(Cpu& cpu, const Generate& op) {
   const MatrixLayout& layout = op.layout;
-  assert(op.first_row >= 0 && op.first_column >= 0 && op.first_column + layout.in <= op.in && op.y != nullptr);
+  assert(op.first_row >= 0 && op.first_column >= 0 && op.first_column + layout.in <= op.in &&
+         op.y != nullptr);
   const Levels levels(op.source);
   const std::int64_t band_rows = layout.type == NumberType::fp8 ? kFp8BandRows : kBandRows;
   const std::int64_t bands = (layout.out + band_rows - 1) / band_rows;

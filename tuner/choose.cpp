@@ -259,6 +259,15 @@ std::vector<std::string> accuracy_parameters() {
   return {"top_k", "top_k_rule", "reroute_margin", "expert_quant", "dense_quant", "kv_type"};
 }
 
+bool keeps_accuracy(const Configuration& configuration, const Configuration& default_configuration) {
+  const std::vector<std::string> parameters = accuracy_parameters();
+  return std::all_of(parameters.begin(), parameters.end(), [&](const std::string& name) {
+    const auto own = configuration.values.find(name);
+    const auto theirs = default_configuration.values.find(name);
+    return own == configuration.values.end() || theirs == default_configuration.values.end() || own->second == theirs->second;
+  });
+}
+
 std::vector<std::int64_t> finalists(const ChoiceInput& input) { return Choice(input, nullptr).finalists(); }
 
 Recommendation choose(const ChoiceInput& input) {

@@ -31,6 +31,9 @@ struct ChoiceInput {
 // of experts and all number types.
 std::vector<std::string> accuracy_parameters();
 
+// The default's values in all of them: what may be recommended while accuracy is not known.
+bool keeps_accuracy(const Configuration& configuration, const Configuration& default_configuration);
+
 struct Recommendation {
   enum class Verdict : std::uint8_t {
     replaced,            // something better than the default, beyond doubt

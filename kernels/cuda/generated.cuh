@@ -52,8 +52,8 @@ __device__ __forceinline__ void take_draws(const GeneratedPart& part, std::int64
   if (whole_column % 4 == 0) {
 #pragma unroll
     for (int block = 0; block < count / 4; ++block) {
-      const Random4 random = philox(static_cast<std::uint32_t>(whole_column / 4 + block), whole_row, part.tensor,
-                                    part.layer, part.seed);
+      const Random4 random = philox(static_cast<std::uint32_t>(whole_column / 4 + block), whole_row,
+                                    part.tensor, part.layer, part.seed);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         draws[4 * block + i] = column + 4 * block + i < end ? draw_of(random.value[i]) : 0;
@@ -80,7 +80,7 @@ __device__ __forceinline__ float fp8_value(std::uint32_t code) {
 
 __device__ __forceinline__ std::uint32_t fp4_code(float value) {
   const float size = fabsf(value);
-  const std::uint32_t code = size <= 0.25F  ? 0U
+  const std::uint32_t code = size <= 0.25F   ? 0U
                              : size < 0.75F  ? 1U
                              : size <= 1.25F ? 2U
                              : size < 1.75F  ? 3U

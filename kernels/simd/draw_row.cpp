@@ -1,5 +1,6 @@
 // Philox as philox.h defines it, several counters side by side. A vector has one counter in each 64-bit lane,
-// so that one multiplication gives both halves of a product; what stands above a lane's 32 bits is never read.
+// so that one multiplication gives both halves of a product; what stands above a lane's 32 bits is never
+// read.
 #include "kernels/simd/draw_row.h"
 
 #include <algorithm>

@@ -16,21 +16,25 @@ ModelSpec folded(const std::string& model, int fold) {
 }
 
 TEST(Folding, LayersOfAKindTakeTurns) {
-  const ModelSpec spec = folded("deepseek-v3:layers=10", 3);  // 3 dense layers, 7 that route: one and three sets
+  const ModelSpec spec =
+      folded("deepseek-v3:layers=10", 3);  // 3 dense layers, 7 that route: one and three sets
   std::vector<int> own;
   for (int layer = 0; layer < spec.layers; ++layer) own.push_back(weight_layer(spec, layer));
   EXPECT_EQ(own, (std::vector<int>{0, 0, 0, 3, 4, 5, 3, 4, 5, 3}));
   EXPECT_EQ(distinct_moe_layers(spec), 3);
   for (int layer = 0; layer < 7; ++layer) EXPECT_EQ(weight_moe_layer(spec, layer), layer % 3);
-  for (int layer = 0; layer < 10; ++layer) EXPECT_EQ(weight_layer(folded("deepseek-v3:layers=10", 1), layer), layer);
+  for (int layer = 0; layer < 10; ++layer)
+    EXPECT_EQ(weight_layer(folded("deepseek-v3:layers=10", 1), layer), layer);
 }
 
 TEST(Folding, ReuseDistanceIsWhatIsReadInBetween) {
   const EngineOptions options;
   EXPECT_EQ(reuse_distance_bytes(folded("mixtral-8x7b:layers=8", 1), options), 0);
   // Mixtral bf16: 789 MB of weights per layer and token.
-  EXPECT_NEAR(static_cast<double>(reuse_distance_bytes(folded("mixtral-8x7b:layers=8", 2), options)), 4 * 789e6, 4 * 8e6);
-  EXPECT_NEAR(static_cast<double>(reuse_distance_bytes(folded("mixtral-8x7b:layers=8", 8), options)), 789e6, 8e6);
+  EXPECT_NEAR(static_cast<double>(reuse_distance_bytes(folded("mixtral-8x7b:layers=8", 2), options)),
+              4 * 789e6, 4 * 8e6);
+  EXPECT_NEAR(static_cast<double>(reuse_distance_bytes(folded("mixtral-8x7b:layers=8", 8), options)), 789e6,
+              8e6);
   // The three dense layers of DeepSeek-V3 follow one another: folded they share one set at once.
   const ModelSpec v3 = folded("deepseek-v3", 4);
   EXPECT_LT(reuse_distance_bytes(v3, options), std::int64_t{700} << 20);
@@ -66,7 +70,8 @@ TEST(Folding, IsRefusedWhereACacheWouldHoldTheWeights) {
   EXPECT_NE(near_cache.objection.find("within the caches"), std::string::npos) << near_cache.objection;
   const Fold too_small = choose_fold(spec, {}, limits, gib, 0);
   EXPECT_EQ(too_small.fold, 0);
-  EXPECT_NE(too_small.objection.find("even with one set of weights"), std::string::npos) << too_small.objection;
+  EXPECT_NE(too_small.objection.find("even with one set of weights"), std::string::npos)
+      << too_small.objection;
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ using namespace testing;
 
 double elements_of(const NamedTensor& tensor) {
   if (!tensor.exists()) return 0.0;
-  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), 1.0,
-                         [](double product, std::int64_t length) { return product * static_cast<double>(length); });
+  return std::accumulate(
+      tensor.shape.begin(), tensor.shape.end(), 1.0,
+      [](double product, std::int64_t length) { return product * static_cast<double>(length); });
 }
 
 // Parameters in all, and those that one token uses: no embedding table, the chosen experts only.
@@ -35,24 +36,27 @@ Parameters parameters_of(const ModelSpec& spec) {
   count.active = head;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerTensors l = layer_tensors(spec, layer);
-    for (const NamedTensor* tensor : {&l.q, &l.k, &l.v, &l.q_a, &l.q_b, &l.kv_a, &l.kv_b, &l.o, &l.dense_gate, &l.dense_up,
-                                      &l.dense_down, &l.router, &l.shared_gate, &l.shared_up, &l.shared_down}) {
+    for (const NamedTensor* tensor :
+         {&l.q, &l.k, &l.v, &l.q_a, &l.q_b, &l.kv_a, &l.kv_b, &l.o, &l.dense_gate, &l.dense_up, &l.dense_down,
+          &l.router, &l.shared_gate, &l.shared_up, &l.shared_down}) {
       count.total += elements_of(*tensor);
       count.active += elements_of(*tensor);
     }
     if (!spec.moe_layers[static_cast<std::size_t>(layer)]) continue;
     count.total += static_cast<double>(spec.experts) * static_cast<double>(spec.expert_parameters());
-    count.active += static_cast<double>(spec.experts_per_token) * static_cast<double>(spec.expert_parameters());
+    count.active +=
+        static_cast<double>(spec.experts_per_token) * static_cast<double>(spec.expert_parameters());
   }
   return count;
 }
 
-// Billions, from the models' own cards and papers, which round them. Active counts there may include the embedding, so
-// they are compared loosely; those of DeepSeek-V4 not at all, its attention stands for the published one in bytes.
+// Billions, from the models' own cards and papers, which round them. Active counts there may include the
+// embedding, so they are compared loosely; those of DeepSeek-V4 not at all, its attention stands for the
+// published one in bytes.
 TEST(Presets, HaveThePublishedNumberOfParameters) {
   const std::map<std::string, std::pair<double, double>> published{
-      {"mixtral-8x7b", {46.7, 12.9}},      {"qwen3-30b-a3b", {30.5, 3.3}}, {"olmoe-1b-7b", {6.9, 1.3}},
-      {"deepseek-v2-lite", {15.7, 2.4}},   {"deepseek-v3", {671.0, 37.0}}, {"deepseek-v4-flash", {284.0, 0.0}},
+      {"mixtral-8x7b", {46.7, 12.9}},     {"qwen3-30b-a3b", {30.5, 3.3}}, {"olmoe-1b-7b", {6.9, 1.3}},
+      {"deepseek-v2-lite", {15.7, 2.4}},  {"deepseek-v3", {671.0, 37.0}}, {"deepseek-v4-flash", {284.0, 0.0}},
       {"deepseek-v4-pro", {1600.0, 0.0}}, {"gpt-oss-20b", {20.9, 3.6}},   {"gpt-oss-120b", {116.8, 5.1}},
       {"llama-3-8b", {8.03, 7.5}}};
   for (const auto& [name, billions] : published) {
@@ -75,7 +79,8 @@ TEST(Presets, EveryFileOpensAndSaysWhereItIsFrom) {
     EXPECT_NE(preset.source.find("https://"), std::string::npos) << name;
     EXPECT_EQ(preset.spec.content_hash.size(), 32U) << name;
     hashes.insert(preset.spec.content_hash);
-    const bool is_approximate = name.starts_with("gpt-oss") || name.starts_with("deepseek-v4") || name == "olmoe-1b-7b";
+    const bool is_approximate =
+        name.starts_with("gpt-oss") || name.starts_with("deepseek-v4") || name == "olmoe-1b-7b";
     EXPECT_EQ(!preset.spec.approximation.empty(), is_approximate) << name;
   }
   EXPECT_EQ(hashes.size(), names.size());
@@ -121,22 +126,27 @@ TEST(Presets, OverridesVaryOneThingAtATime) {
   for (const std::string& small : small_presets()) EXPECT_EQ(open_preset(small).spec.hidden, 64) << small;
 }
 
-// The hash says which numbers a measurement was made with: equal models have equal ones, however they are written.
+// The hash says which numbers a measurement was made with: equal models have equal ones, however they are
+// written.
 TEST(Presets, IdentityIsPresetOverridesAndSeed) {
   const auto hash_of = [](const std::string& model) { return open_preset(model).spec.content_hash; };
   EXPECT_EQ(hash_of("mixtral-8x7b"), hash_of("mixtral-8x7b:layers=32,fold=1,seed=1"));
   EXPECT_EQ(hash_of("mixtral-8x7b:layers=4,top_k=1"), hash_of("mixtral-8x7b:top_k=1,layers=4"));
   std::set<std::string> hashes;
-  const std::vector<std::string> models{"mixtral-8x7b", "mixtral-8x7b:layers=4", "mixtral-8x7b:layers=5",
-                                        "mixtral-8x7b:seed=2", "mixtral-8x7b:fold=2", "llama-3-8b:layers=4"};
+  const std::vector<std::string> models{"mixtral-8x7b",          "mixtral-8x7b:layers=4",
+                                        "mixtral-8x7b:layers=5", "mixtral-8x7b:seed=2",
+                                        "mixtral-8x7b:fold=2",   "llama-3-8b:layers=4"};
   for (const std::string& model : models) hashes.insert(hash_of(model));
   EXPECT_EQ(hashes.size(), models.size());
 }
 
 TEST(Presets, BadOverridesNameFieldValueAndWhatIsAccepted) {
-  const auto refusal = [](const std::string& model) { return message_of<InputError>([&] { open_preset(model); }); };
+  const auto refusal = [](const std::string& model) {
+    return message_of<InputError>([&] { open_preset(model); });
+  };
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"mixtral-8x7b:layer=4", R"(model mixtral-8x7b: "layer" cannot be overridden (accepted: layers, experts, top_k,)"},
+      {"mixtral-8x7b:layer=4",
+       R"(model mixtral-8x7b: "layer" cannot be overridden (accepted: layers, experts, top_k,)"},
       {"mixtral-8x7b:shared=1", R"(model mixtral-8x7b: "shared" cannot be overridden)"},
       {"deepseek-v3:kv_heads=4", R"("kv_heads" cannot be overridden)"},
       {"mixtral-8x7b:layers", "model mixtral-8x7b: layers: its value is missing (accepted: layers=number)"},

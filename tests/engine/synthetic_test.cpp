@@ -86,7 +86,8 @@ TEST_F(Synthetic, WhereExpertsLieChangesNothing) {
 
 // The layers of a folded model share memory; a cache that holds half of its experts reads them all the same.
 TEST_F(Synthetic, FoldedModelsComputeWhatTheirWeightsSay) {
-  for (const std::string& model : {small_presets()[1] + ",fold=2", small_presets()[1] + ",fold=3", small_presets()[4] + ",fold=2"}) {
+  for (const std::string& model :
+       {small_presets()[1] + ",fold=2", small_presets()[1] + ",fold=3", small_presets()[4] + ",fold=2"}) {
     EngineOptions half;
     half.expert_cache_fraction = 0.5;
     EXPECT_EQ(logits_of(model, half), logits_of(model)) << model;
@@ -96,8 +97,9 @@ TEST_F(Synthetic, FoldedModelsComputeWhatTheirWeightsSay) {
     Cpu host(1);
     const Weights weights = load_weights(device, host, *checkpoint, {}, {});
     for (int layer = 0; layer < checkpoint->spec().layers; ++layer)
-      EXPECT_EQ(weights.layers[static_cast<std::size_t>(layer)].attention.o.data,
-                weights.layers[static_cast<std::size_t>(weight_layer(checkpoint->spec(), layer))].attention.o.data);
+      EXPECT_EQ(
+          weights.layers[static_cast<std::size_t>(layer)].attention.o.data,
+          weights.layers[static_cast<std::size_t>(weight_layer(checkpoint->spec(), layer))].attention.o.data);
   }
 }
 
@@ -126,7 +128,8 @@ TEST_F(Synthetic, RanksHoldPartsOfTheSameMatrices) {
     try {
       split = logits_of(model, two);
     } catch (const std::exception& error) {  // fp8 and mxfp4 blocks are wider than half of these models
-      EXPECT_NE(std::string(error.what()).find("tensor_parallel"), std::string::npos) << model << ": " << error.what();
+      EXPECT_NE(std::string(error.what()).find("tensor_parallel"), std::string::npos)
+          << model << ": " << error.what();
       continue;
     }
     for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(split[i], alone[i], 1e-4) << model;

@@ -31,8 +31,7 @@ PY
 # One configuration of two real layers: no accuracy, its stand-ins, and the label.
 small="vocabulary=512,context=256"
 expect_exit 0 "$MOETUNE" measure --model "qwen3-30b-a3b:layers=2,experts=8,$small" --workload chat --budget 0.3s --json
-expect_in err.txt 'synthetic weights'
-expect_in err.txt 'accuracy is not known with generated weights'
+expect_in err.txt 'synthetic weights have no known accuracy'
 python3 - <<'PY' || fail "measure does not label synthetic weights"
 import json
 trial = json.load(open("out.txt"))
@@ -58,7 +57,7 @@ for model in "deepseek-v3:layers=2,dense_layers=1,experts=16,hidden=256,inner=12
   expect_in out.txt "^${model%%:*}.*synthetic weights"
   expect_in out.txt 'tpot_ms'
 done
-expect_in err.txt 'accuracy is not known'
+expect_in err.txt 'no known accuracy'
 expect_exit 0 "$MOETUNE" measure --model "qwen3-30b-a3b:layers=4,experts=8,hidden=256,inner=128,fold=2,$small" --budget 0.3s
 expect_in out.txt 'folded x2'
 expect_in err.txt 'times flatter'  # so small that a cache holds all of it
@@ -84,7 +83,11 @@ assert "synthetic weights" in request["conditions"]["model_note"], request
 trials = [json.loads(line) for line in open("run/trials.jsonl")]
 assert len(trials) == 5 and all(t["outcome"] == "ok" for t in trials), trials
 assert all("kl_mean" not in t["metrics"] and "output_snr_db" in t["metrics"] for t in trials)
-assert len(json.load(open("run/front.json"))["points"]) == 5
+points = json.load(open("run/front.json"))["points"]
+for point in points:
+    own = point["configuration"]["top_k"] == 8 and point["configuration"]["expert_quant"] == "checkpoint"
+    assert own != ("speed only, accuracy unknown" in point["role"]), point
+assert any("recommended" in point["role"] for point in points), points
 PY
 
 # Bad input.

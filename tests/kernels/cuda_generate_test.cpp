@@ -42,9 +42,9 @@ class CudaGenerate : public GpuTest {
     copy_to_host(gpu(), there.data(), bytes.data(), op.layout.bytes);
     const auto first = std::mismatch(bytes.begin(), bytes.end(), expected.begin()).first - bytes.begin();
     EXPECT_EQ(static_cast<std::size_t>(first), size)
-        << "first difference in byte " << first << ": " << name_of(type) << " from " << name_of(op.source.shipped)
-        << (packing == Packing::tiles ? " in tiles, " : " in rows, ") << out << "x" << in << " of " << op.in << " from "
-        << op.first_row << ", " << op.first_column;
+        << "first difference in byte " << first << ": " << name_of(type) << " from "
+        << name_of(op.source.shipped) << (packing == Packing::tiles ? " in tiles, " : " in rows, ") << out
+        << "x" << in << " of " << op.in << " from " << op.first_row << ", " << op.first_column;
   }
 };
 
@@ -70,7 +70,8 @@ TEST_F(CudaGenerate, EveryTypeAndPacking) {
 
 // Parts cut at multiples of a group, and at any column where there are none.
 TEST_F(CudaGenerate, PartsOfAMatrix) {
-  const NumberSource source{.seed = 1, .layer = 0, .tensor = 5, .shipped = NumberType::bf16, .deviation = 0.5F};
+  const NumberSource source{
+      .seed = 1, .layer = 0, .tensor = 5, .shipped = NumberType::bf16, .deviation = 0.5F};
   for (const NumberType type : kWeightTypes)
     for (const Packing packing : {Packing::rows, Packing::tiles}) {
       expect_same_bytes(part_of(source, 1024, 128, 512), type, 128, 512, packing);

@@ -24,13 +24,15 @@ NumberSource source_of(NumberType shipped) {
   return {.seed = 0x123456789ABCDEFULL, .layer = 3, .tensor = 11, .shipped = shipped, .deviation = 0.02F};
 }
 
-std::vector<float> row_of(const NumberSource& source, std::int64_t row, std::int64_t first, std::size_t count) {
+std::vector<float> row_of(const NumberSource& source, std::int64_t row, std::int64_t first,
+                          std::size_t count) {
   std::vector<float> values(count);
   generate_row(source, row, first, values);
   return values;
 }
 
-Generate part_of(const NumberSource& source, std::int64_t in, std::int64_t first_row = 0, std::int64_t first_column = 0) {
+Generate part_of(const NumberSource& source, std::int64_t in, std::int64_t first_row = 0,
+                 std::int64_t first_column = 0) {
   Generate op;
   op.source = source;
   op.in = in;
@@ -62,10 +64,12 @@ TEST(Generate, ElementsAreTheWordsOfPhilox) {
   }
 }
 
-// Written down once: the numbers are part of what a stored result means. A change needs a new kGeneratorVersion.
+// Written down once: the numbers are part of what a stored result means. A change needs a new
+// kGeneratorVersion.
 TEST(Generate, TheNumbersNeverChange) {
   ASSERT_EQ(kGeneratorVersion, 1);
-  const NumberSource source{.seed = 1, .layer = 2, .tensor = 3, .shipped = NumberType::f32, .deviation = kDrawDeviation};
+  const NumberSource source{
+      .seed = 1, .layer = 2, .tensor = 3, .shipped = NumberType::f32, .deviation = kDrawDeviation};
   EXPECT_EQ(row_of(source, 5, 2, 6), (std::vector<float>{194, 128, -68, 221, 125, -59}));
 }
 
@@ -130,7 +134,8 @@ TEST(Generate, NumbersAreOfTheTypeThatShips) {
   const float fp8_scale = shipped_fp8_scale(source_of(NumberType::fp8));
   std::set<float> levels;
   for (const float value : row_of(source_of(NumberType::fp8), 0, 0, 4096)) levels.insert(value);
-  for (const float value : levels) EXPECT_EQ(f32_from_fp8(fp8_from_f32(value / fp8_scale)) * fp8_scale, value);
+  for (const float value : levels)
+    EXPECT_EQ(f32_from_fp8(fp8_from_f32(value / fp8_scale)) * fp8_scale, value);
   EXPECT_GT(levels.size(), 60U);
   levels.clear();
   for (const float value : row_of(source_of(NumberType::mxfp4), 0, 0, 4096)) levels.insert(value);
@@ -142,7 +147,8 @@ TEST(Generate, NumbersAreOfTheTypeThatShips) {
 TEST(Generate, IsQuantizedAsACheckpointIs) {
   for (const NumberType shipped : {NumberType::f32, NumberType::f16, NumberType::bf16})
     for (const NumberType type : kWeightTypes)
-      for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {17, 52}, {130, 257}, {200, 160}}) {
+      for (const auto& [out, in] :
+           {std::pair<std::int64_t, std::int64_t>{1, 1}, {17, 52}, {130, 257}, {200, 160}}) {
         const NumberSource source = source_of(shipped);
         OwnedTensor floats = poisoned({out, in});
         for (std::int64_t row = 0; row < out; ++row)
@@ -154,7 +160,8 @@ TEST(Generate, IsQuantizedAsACheckpointIs) {
         const std::string what = std::string(name_of(type)) + " from " + std::string(name_of(shipped)) + " " +
                                  std::to_string(out) + "x" + std::to_string(in);
         EXPECT_EQ(made(part_of(source, in), type, out, in), expected) << what;
-        EXPECT_EQ(made(part_of(source, in), type, out, in, Packing::rows, 3), expected) << what << ", 3 threads";
+        EXPECT_EQ(made(part_of(source, in), type, out, in, Packing::rows, 3), expected)
+            << what << ", 3 threads";
       }
 }
 
@@ -165,7 +172,8 @@ TEST(Generate, TilesHoldWhatRowsHold) {
       for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {17, 52}, {130, 257}}) {
         const Generate what = part_of(source_of(shipped), in);
         const std::vector<std::byte> rows = made(what, type, out, in);
-        std::vector<std::byte> expected(static_cast<std::size_t>(MatrixLayout::of(type, out, in, Packing::tiles).bytes));
+        std::vector<std::byte> expected(
+            static_cast<std::size_t>(MatrixLayout::of(type, out, in, Packing::tiles).bytes));
         Cpu one(1);
         pack_tiles(one, {rows.data(), MatrixLayout::of(type, out, in)}, expected.data());
         EXPECT_EQ(made(what, type, out, in, Packing::tiles), expected)
@@ -195,14 +203,14 @@ TEST(Generate, PartsOfAMatrixAreThoseOfTheWhole) {
     const MatrixLayout whole_layout = MatrixLayout::of(type, 40, 256);
     const std::vector<std::byte> whole = made(part_of(source, 256), type, 40, 256);
     const MatrixLayout layout = MatrixLayout::of(type, 20, 128);
-    const std::vector<std::byte> part =
-        made(part_of(source, 256, 20, 128), type, 20, 128);
+    const std::vector<std::byte> part = made(part_of(source, 256, 20, 128), type, 20, 128);
     for (std::int64_t row = 0; row < 20; ++row) {
       std::vector<float> expected(256);
       std::vector<float> values(128);
       dequantize_row({whole.data(), whole_layout}, row + 20, expected.data());
       dequantize_row({part.data(), layout}, row, values.data());
-      EXPECT_EQ(values, std::vector<float>(expected.begin() + 128, expected.end())) << name_of(type) << " row " << row;
+      EXPECT_EQ(values, std::vector<float>(expected.begin() + 128, expected.end()))
+          << name_of(type) << " row " << row;
     }
   }
 }

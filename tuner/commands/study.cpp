@@ -102,9 +102,13 @@ Fold fold_for(const ModelSpec& spec, const std::vector<Workload>& workloads, con
   return most;
 }
 
+// Of all routed experts as they ship.
+std::int64_t store_bytes(const ModelSpec& spec) {
+  return std::int64_t{spec.moe_layer_count()} * spec.experts * expert_bytes(spec, EngineOptions{});
+}
+
 void add_synthetic_remarks(const ModelSpec& spec, Study& study) {
-  study.remarks.push_back(spec.name + ": " + model_note(spec));
-  study.remarks.push_back("accuracy is not known with generated weights: output_snr_db and router_mass stand in, against the same weights as they ship");
+  study.remarks.push_back("synthetic weights have no known accuracy: output_snr_db and router_mass stand in, against the same weights as they ship");
   const std::int64_t distance = reuse_distance_bytes(spec, default_options(study.device));
   const bool is_gpu = study.device == DeviceKind::cuda;
   const std::int64_t wanted = is_gpu ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
@@ -212,7 +216,9 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   std::string not_folded;
   if (checkpoint->spec().is_synthetic && checkpoint->spec().fold == 1) {
     const Fold fold = fold_for(checkpoint->spec(), workloads, hardware, device.kind);
-    if (fold.fold == 0) not_folded = "not folded, although it does not fit: " + fold.objection;
+    if (fold.fold == 0)
+      not_folded = fmt::format("not folded, although it does not fit: {}. Below expert_cache=1 misses read a file of {} in the cache folder",
+                               fold.objection, size_in_words(store_bytes(checkpoint->spec())));
     if (fold.fold > 1) {
       model = with_fold(checkpoint->spec().name, fold.fold);
       checkpoint = open_checkpoint(model);

@@ -125,15 +125,6 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
   return run;
 }
 
-// The default's number of experts and number types: what is acceptable while accuracy is not known.
-bool keeps_accuracy(const Configuration& configuration, const Configuration& default_one) {
-  return std::ranges::all_of(accuracy_parameters(), [&](const std::string& name) {
-    const auto own = configuration.values.find(name);
-    const auto theirs = default_one.values.find(name);
-    return own == configuration.values.end() || theirs == default_one.values.end() || own->second == theirs->second;
-  });
-}
-
 struct StudyOutcome {
   ExitCode code = ExitCode::done;
   nlohmann::json document;

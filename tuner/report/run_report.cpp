@@ -7,6 +7,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/accuracy_gate.h"
+#include "tuner/choose.h"
 #include "tuner/json_fields.h"
 #include "tuner/pareto.h"
 #include "tuner/report/front_table.h"
@@ -22,6 +23,8 @@ std::string RunReport::role_of(std::int64_t number) const {
   if (verdict.runner_up == number) add("runner-up");
   if (number == 0) add("default");
   if (std::find(front.begin(), front.end(), number) != front.end()) add("front");
+  if (is_synthetic(trial(number).metrics) && !keeps_accuracy(trial(number).configuration, trial(0).configuration))
+    add("speed only, accuracy unknown");
   return role;
 }
 
