@@ -1,134 +1,21 @@
 #include "tuner/tune.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
-#include "tuner/contender.h"
 #include "tuner/counter_rng.h"
 #include "tuner/final_round.h"
+#include "tuner/standing.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
 namespace {
-using Clock = std::chrono::steady_clock;
-
 // A searcher that only repeats itself has nothing left; without a limit it would do so forever.
 constexpr int most_repeats = 1000;
-
-// Where a sitting stands, and what is shown of it.
-class Standing {
- public:
-  explicit Standing(const TuneRequest& request) : request_(request) {
-    status_.max_trials = request.max_trials;
-    if (request.legal_configurations) {
-      // One more than the legal set: the default configuration need not be in it.
-      const std::int64_t most = *request.legal_configurations + 1;
-      status_.max_trials = std::min(status_.max_trials.value_or(most), most);
-    }
-  }
-
-  double search_seconds() const { return search_seconds_; }
-  double measuring_seconds() const { return search_seconds_ + final_seconds_; }
-
-  void begin_trial(std::int64_t number) {
-    status_.trial = number;
-    status_.doing.clear();
-    trial_began_ = Clock::now();
-    is_running_ = true;
-    show();
-  }
-
-  void end_trial(const Trial& trial) {
-    is_running_ = false;
-    search_seconds_ += trial.seconds;
-    ++status_.trials_done;
-    if (trial.outcome != Outcome::infeasible) ++measured_;
-    improve_best(trial);
-  }
-
-  // A turn that the log holds, of this round or of an older one that its search has outgrown.
-  void add_turn(const Trial& trial, bool is_of_this_round) {
-    is_running_ = false;
-    final_seconds_ += trial.seconds;
-    if (!is_of_this_round) return;
-    ++status_.final_done;
-    round_seconds_ += trial.seconds;
-  }
-  void begin_final_round(std::int64_t most_turns) {
-    status_.final_most = most_turns;
-    if (!status_.best.empty()) status_.best = "of the search " + status_.best;
-  }
-  void show_round(const FinalRound& round) {
-    const Finalist* best = nullptr;
-    const Objective& objective = request_.objectives.front();
-    for (const Finalist& finalist : round.finalists)
-      if (finalist.ratio && (best == nullptr || turned(objective, finalist.ratio->value) <
-                                                    turned(objective, best->ratio->value)))
-        best = &finalist;
-    if (best == nullptr) return;
-    status_.best =
-        fmt::format("trial {}, {}", best->trial,
-                    ratio_text(*best->ratio, fmt::format("trial {}", round.finalists.front().trial)));
-  }
-
-  void doing(const std::string& words) {
-    status_.doing = words;
-    show();
-  }
-
-  void show() {
-    if (!request_.on_status) return;
-    const double running =
-        is_running_ ? std::chrono::duration<double>(Clock::now() - trial_began_).count() : 0.0;
-    status_.seconds_left = status_.final_most > 0 ? final_seconds_left() : search_seconds_left();
-    if (status_.seconds_left) status_.seconds_left = std::max(*status_.seconds_left - running, 0.0);
-    request_.on_status(status_);
-  }
-
- private:
-  std::optional<double> search_seconds_left() const {
-    std::optional<double> left;
-    if (request_.budget_seconds) left = *request_.budget_seconds - search_seconds_;
-    if (status_.max_trials && measured_ > 0) {
-      const double mean = search_seconds_ / static_cast<double>(measured_);
-      double by_count = mean * static_cast<double>(*status_.max_trials - status_.trials_done);
-      if (request_.finalists && request_.budget_seconds) by_count += final_share * *request_.budget_seconds;
-      left = std::min(left.value_or(by_count), by_count);
-    }
-    return left;
-  }
-
-  // By the turns so far; before the first one nothing is known.
-  std::optional<double> final_seconds_left() const {
-    if (status_.final_done == 0) return std::nullopt;
-    return round_seconds_ / static_cast<double>(status_.final_done) *
-           static_cast<double>(status_.final_most - status_.final_done);
-  }
-
-  void improve_best(const Trial& trial) {
-    const auto values = values_of(trial, request_.objectives);
-    if (!values || values->empty() || (request_.acceptable && !request_.acceptable(trial))) return;
-    if (best_ && *best_ <= values->front()) return;
-    best_ = values->front();
-    const std::string& metric = request_.objectives.front().metric;
-    status_.best = fmt::format("{:.4g} {} (trial {})", trial.metrics.at(metric).value, metric, trial.number);
-  }
-
-  const TuneRequest& request_;
-  TuneStatus status_;
-  double search_seconds_ = 0.0;
-  double final_seconds_ = 0.0;  // of all final rounds
-  double round_seconds_ = 0.0;  // of this one
-  std::int64_t measured_ = 0;
-  std::optional<double> best_;
-  Clock::time_point trial_began_;
-  bool is_running_ = false;
-};
 
 // A log can only be gone on with by the search that wrote it.
 void insist_on_same(const Trial& logged, const Configuration& asked, const TuneRequest& request,
@@ -245,7 +132,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   standing.begin_final_round(std::ssize(finalists) * limits.passes);
   const auto show_standing = [&] {
     if (const auto round = final_round(finalists, after, log.measured_again(), request.objectives.front()))
-      standing.show_round(*round);
+      standing.improve_best(*round);
     standing.show();
   };
   show_standing();

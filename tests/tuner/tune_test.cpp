@@ -2,11 +2,9 @@
 #include "tuner/tune.h"
 
 #include <signal.h>
+#include <unistd.h>
 
-#include <cmath>
-#include <cstdio>
 #include <fstream>
-#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -15,68 +13,18 @@
 #include "engine/facts/error.h"
 #include "tests/support/child_program.h"
 #include "tests/support/message_of.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/tuner/support/trials.h"
+#include "tests/tuner/support/tune_fixture.h"
 #include "tests/tuner/support/walking_searcher.h"
-#include "tuner/choose.h"
 
 namespace moetune {
 namespace {
 using Stop = TuneResult::Stop;
 
-Configuration with_top_k(int top_k) { return {{{"top_k", std::to_string(top_k)}}}; }
-
-// Asks for what it was given, in that order, and keeps what it was told.
-class ListSearcher : public Searcher {
- public:
-  explicit ListSearcher(std::vector<Configuration> list) : list_(std::move(list)) {}
-  std::optional<Configuration> ask() override {
-    if (next_ == list_.size()) return std::nullopt;
-    return list_[next_++];
-  }
-  void tell(const Trial& trial) override { told.push_back(trial); }
-  std::vector<Trial> told;
-
- private:
-  std::vector<Configuration> list_;
-  std::size_t next_ = 0;
-};
-
 class StubbornSearcher : public Searcher {
  public:
   std::optional<Configuration> ask() override { return with_top_k(8); }
   void tell(const Trial&) override {}
-};
-
-class TuneTest : public testing::Test {
- protected:
-  TuneTest() {
-    request.default_configuration = with_top_k(8);
-    request.objectives = objectives;
-    request.seed = 5;
-    request.on_message = [this](const std::string& line) { messages += line + "\n"; };
-    runner.worker_command = {tune_synthetic_program(), "worker"};
-    runner.setup = {{"audit", folder / "audit"}};
-  }
-  TuneResult run(Searcher& searcher) {
-    TrialLog log(log_file);
-    return tune(request, searcher, log, runner, interruption);
-  }
-  std::vector<Trial> logged() const { return read_trial_log(log_file).trials; }
-  std::size_t measurements() const {
-    std::ifstream stream(folder / "audit");
-    std::size_t count = 0;
-    for (std::string line; std::getline(stream, line);) ++count;
-    return count;
-  }
-
-  const TemporaryDirectory folder;
-  const std::string log_file = folder / "trials.jsonl";
-  const std::vector<Objective> objectives = objectives_named("tpot_ms,kl_mean");
-  const Interruption interruption;
-  TuneRequest request;
-  TrialRunnerSettings runner;
-  std::string messages;
 };
 
 TEST_F(TuneTest, MeasuresTheDefaultFirstAndTellsEverything) {
@@ -173,181 +121,6 @@ TEST_F(TuneTest, ResumingFromEveryPrefixGivesTheSameTrials) {
     run(resumed);
     EXPECT_EQ(without_times(logged()), without_times(expected)) << kept;
   }
-}
-
-// Measures all it is given again.
-std::vector<std::int64_t> everyone(std::span<const Trial> trials) {
-  std::vector<std::int64_t> numbers;
-  for (const Trial& trial : trials) numbers.push_back(trial.number);
-  return numbers;
-}
-
-class FinalRoundTest : public TuneTest {
- protected:
-  FinalRoundTest() {
-    request.finalists = everyone;
-    request.timing_setup = {{"audit", folder / "audit"}, {"timing_only", true}};
-  }
-  TuneResult search() {
-    ListSearcher searcher({with_top_k(7), with_top_k(6)});
-    return run(searcher);
-  }
-  std::vector<Trial> turns() const { return read_trial_log(log_file).measured_again; }
-};
-
-TEST_F(FinalRoundTest, MeasuresTimesInTurnsInFreshProcesses) {
-  search();
-  EXPECT_EQ(logged().size(), 3U) << "the search's trials are as without it";
-  const std::vector<Trial> again = turns();
-  ASSERT_EQ(again.size(), 27U);
-  for (const Trial& trial : again) {
-    EXPECT_TRUE(trial.metrics.contains("tpot_ms"));
-    EXPECT_FALSE(trial.metrics.contains("kl_mean"));
-    EXPECT_EQ(trial.seed, again[static_cast<std::size_t>(3 * trial.turn->pass)].seed)
-        << "one for all of a pass";
-  }
-  EXPECT_NE(again[0].seed, again[3].seed);
-  std::ifstream audit(folder / "audit");
-  std::map<std::string, int> measured_by;  // process
-  for (std::string configuration, process; audit >> configuration >> process;) ++measured_by[process];
-  EXPECT_EQ(measured_by.size(), 1U + 27U) << "one for the search, one for each turn";
-}
-
-TEST_F(FinalRoundTest, ResumingFromEveryPrefixGivesTheSameLog) {
-  search();
-  const TrialLogContents whole = read_trial_log(log_file);
-  std::vector<std::string> lines;
-  for (const Trial& trial : whole.trials) lines.push_back(to_log_line(trial));
-  for (const Trial& trial : whole.measured_again) lines.push_back(to_log_line(trial));
-  for (const std::size_t kept : {1U, 3U, 4U, 6U, 17U, 29U, 30U}) {
-    std::ofstream stream(log_file, std::ios::binary);
-    for (std::size_t i = 0; i < kept; ++i) stream << lines[i];
-    stream.close();
-    const std::size_t before = measurements();
-    search();
-    EXPECT_EQ(measurements() - before, lines.size() - kept) << "nothing is measured twice";
-    EXPECT_EQ(without_times(logged()), without_times(whole.trials)) << kept;
-    EXPECT_EQ(without_times(turns()), without_times(whole.measured_again)) << kept;
-  }
-}
-
-TEST_F(FinalRoundTest, ALongerSearchHasItsOwnRoundAndTheSameTrials) {
-  request.max_trials = 2;
-  search();
-  EXPECT_EQ(turns().size(), 18U);
-  request.max_trials = 3;
-  search();
-  EXPECT_EQ(turns().size(), 18U + 27U);
-  EXPECT_EQ(turns().back().turn->after, 3);
-  const std::vector<Trial> in_two_sittings = logged();
-  std::remove(log_file.c_str());
-  search();
-  EXPECT_EQ(without_times(logged()), without_times(in_two_sittings));
-}
-
-TEST_F(FinalRoundTest, KeepsAShareOfTheBudget) {
-  {
-    TrialLog log(log_file);
-    Trial long_one;
-    long_one.configuration = with_top_k(8);
-    long_one.seed = trial_seed(5, 0);
-    long_one.seconds = 76.0;
-    long_one.metrics["tpot_ms"].value = 1.0;
-    log.append(long_one);
-  }
-  request.budget_seconds = 100.0;
-  const TuneResult result = search();
-  EXPECT_EQ(result.stop, Stop::budget);
-  EXPECT_EQ(result.why, "the search's 75 s of the budget of 100 s of measuring time are spent");
-  EXPECT_EQ(logged().size(), 1U);
-  EXPECT_TRUE(turns().empty()) << "one alone has nobody to be compared with";
-}
-
-TEST_F(FinalRoundTest, AnInterruptionInItIsOneOfTheRun) {
-  request.on_status = [&](const TuneStatus& status) {
-    if (status.final_done == 5) ::raise(SIGTERM);
-  };
-  const TuneResult result = search();
-  EXPECT_EQ(result.stop, Stop::interrupted);
-  EXPECT_EQ(turns().size(), 5U);
-  EXPECT_TRUE(children_of(::getpid()).empty());
-}
-
-TEST_F(FinalRoundTest, SaysHowFarItIs) {
-  std::int64_t last = -1;
-  std::optional<double> left;
-  std::vector<std::string> best;
-  request.on_status = [&](const TuneStatus& status) {
-    if (status.final_most == 0) return;
-    EXPECT_EQ(status.final_most, 27);
-    EXPECT_GE(status.final_done, last);
-    EXPECT_EQ(status.trials_done, 3);
-    last = status.final_done;
-    left = status.seconds_left;
-    if (best.empty() || best.back() != status.best) best.push_back(status.best);
-  };
-  search();
-  EXPECT_TRUE(has_text(best.front(), "of the search ")) << best.front();
-  EXPECT_TRUE(has_text(best.back(), "trial 2, 2")) << best.back();
-  EXPECT_TRUE(has_text(best.back(), " % under trial 0 (95 % interval 2")) << best.back();
-  EXPECT_EQ(last, 27);
-  EXPECT_EQ(left, 0.0);
-}
-
-// Every trial of the search has a mood of its own, so a recommendation from the search alone claims gains
-// that are the mood's. The final round finds what the configurations really differ by.
-TEST_F(FinalRoundTest, MoodsOfTheMachineDoNotBecomeGains) {
-  request.finalists = nullptr;
-  search();
-  const auto ratio_in_log = [&](std::size_t i) {
-    const std::vector<Trial> trials = logged();
-    return trials[i].metrics.at("tpot_ms").value / trials[0].metrics.at("tpot_ms").value;
-  };
-  const std::pair truth{ratio_in_log(1), ratio_in_log(2)};  // without moods, up to one per cent of noise
-
-  runner.setup = {{"mood", 0.8}};
-  request.timing_setup = {{"mood", 0.8}, {"timing_only", true}};
-  request.finalists = [&](std::span<const Trial> trials) {
-    return finalists(
-        {trials, gate_named("none"), objectives, request.default_configuration, accuracy_parameters(), {}});
-  };
-  double worst_of_search = 0.0;
-  for (request.seed = 1; request.seed <= 3; ++request.seed) {
-    std::remove(log_file.c_str());
-    search();
-    const TrialLogContents log = read_trial_log(log_file);
-    const Recommendation choice = choose({log.trials,
-                                          gate_named("none"),
-                                          objectives,
-                                          request.default_configuration,
-                                          accuracy_parameters(),
-                                          {},
-                                          log.measured_again});
-    EXPECT_EQ(choice.verdict, Recommendation::Verdict::replaced);
-    EXPECT_EQ(choice.trial, 2) << "top_k 6 really is the fastest";
-    EXPECT_NEAR(choice.final_round->find(2)->ratio->value, truth.second, 0.015);
-    EXPECT_NEAR(choice.final_round->find(1)->ratio->value, truth.first, 0.015);
-    worst_of_search = std::max(worst_of_search, std::abs(ratio_in_log(2) - truth.second));
-  }
-  EXPECT_GT(worst_of_search, 0.1) << "the search alone was wrong by more, or this test shows nothing";
-}
-
-TEST_F(FinalRoundTest, ASlowDefaultInTheSearchInflatesNothing) {
-  runner.setup = {{"search_factor", {{"when", {{"top_k", 8}}}, {"factor", 1.6}}}};
-  request.timing_setup = {{"search_factor", {{"when", {{"top_k", 8}}}, {"factor", 1.6}}},
-                          {"timing_only", true}};
-  search();
-  const TrialLogContents log = read_trial_log(log_file);
-  const ChoiceInput search_alone{
-      log.trials, gate_named("none"), objectives, request.default_configuration, accuracy_parameters(), {}};
-  ChoiceInput all = search_alone;
-  all.measured_again = log.measured_again;
-  const double claimed =
-      log.trials[2].metrics.at("tpot_ms").value / log.trials[0].metrics.at("tpot_ms").value;
-  const Measurement ratio = *choose(all).final_round->find(2)->ratio;
-  EXPECT_NEAR(ratio.value / claimed, 1.6, 0.03) << "the search saw the default 1.6 times slower than it is";
-  EXPECT_FALSE(choose(search_alone).caution.empty());
-  EXPECT_EQ(choose(all).caution, "");
 }
 
 TEST_F(TuneTest, AnotherSearchCannotGoOnWithTheLog) {
