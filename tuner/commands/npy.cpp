@@ -33,6 +33,7 @@ std::string npy_header(std::int64_t rows, std::int64_t columns) {
 
 NpyWriter::NpyWriter(std::string path, std::int64_t rows, std::int64_t columns)
     : path_(std::move(path)), partial_path_(path_ + ".partial"), rows_left_(rows), columns_(columns) {
+  if (path_.empty()) throw InputError("--out", "''", "a file to write, such as logits.npy");
   if (std::filesystem::is_directory(path_)) throw InputError("--out", "'" + path_ + "' is a directory", "a file to write, such as logits.npy");
   file_.open(partial_path_, std::ios::binary | std::ios::trunc);
   if (!file_) throw InputError("--out", "cannot write '" + partial_path_ + "': " + std::strerror(errno), "a file in a writable directory");
