@@ -57,6 +57,7 @@ TEST(Npy, UnfinishedFilesAreRemoved) {
 TEST(Npy, RefusesPlacesThatCannotBeWritten) {
   const TemporaryDirectory folder;
   EXPECT_TRUE(has_text(message_of<InputError>([&] { NpyWriter(folder.path(), 1, 1); }), "is a directory"));
+  EXPECT_TRUE(has_text(message_of<InputError>([] { NpyWriter("", 1, 1); }), "--out: ''"));
   EXPECT_TRUE(has_text(message_of<InputError>([&] { NpyWriter(folder / "no/such/folder.npy", 1, 1); }), "cannot write"));
 }
 

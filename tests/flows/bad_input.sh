@@ -19,6 +19,8 @@ refused "tune: unknown flag '--bugdet'.*did you mean --budget\?" tune --bugdet 2
 refused "unknown flag '--temperature'" measure --temperature 3
 refused "nothing takes the word 'twenty'" tune twenty
 refused "--seed: its value is missing" tune --seed
+refused "--json: 'maybe'.*no value" list models --json=maybe
+refused "unknown command 'help'.*--help" help
 refused "--out" logits --tokens 1
 
 # Values of flags.
@@ -73,6 +75,7 @@ refused "--routing-out: cannot write" logits --tokens 1 --routing-out no/such/fo
 refused "two.safetensors: expert_ids: shape \(2, .*\(1, .*tokens, MoE layers, top_k" logits --tokens 1 --routing-from two.safetensors --out logits.npy
 head -c 100 two.safetensors > cut.safetensors
 refused "cut.safetensors" logits --tokens 1,2 --routing-from cut.safetensors --out logits.npy
+refused "--out: ''" logits --tokens 1 --out ""
 refused "--feed: 'batch'.*step, prefill" logits --tokens 1 --feed batch --out logits.npy
 
 # Spaces and workloads in files.
@@ -90,6 +93,7 @@ refused "short.txt|too few" measure --calibration short.txt
 # Runs and profiles.
 refused "no/such/run" report no/such/run
 refused "no/such/file" validate no/such/file.json
+refused "'': no such file" validate ""
 mkdir wrong && echo '{"schema": 1, "model": 3, "gate": "int5"}' > wrong/request.json
 echo '{"device": "cpu"}' > wrong/hardware.json
 expect_exit 2 "$MOETUNE" validate wrong

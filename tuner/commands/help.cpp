@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "tuner/commands/table.h"
 
@@ -41,15 +42,24 @@ std::string reflowed(const std::string& text) {
   return result;
 }
 
+// CLI11 ends a group with a blank line and begins the next one with another.
+std::string with_single_blank_lines(std::string text) {
+  for (auto found = text.find("\n\n\n"); found != std::string::npos; found = text.find("\n\n\n", found)) text.erase(found, 1);
+  return text;
+}
+
 class HelpFormatter : public CLI::Formatter {
  public:
+  std::string make_help(const CLI::App* command, std::string name, CLI::AppFormatMode mode) const override {
+    return with_single_blank_lines(CLI::Formatter::make_help(command, std::move(name), mode));
+  }
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     return two_columns(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
   }
   std::string make_subcommand(const CLI::App* command) const override {
     return two_columns(command->get_name(), command->get_description());
   }
-  std::string make_description(const CLI::App* command) const override { return reflowed(command->get_description()); }
+  std::string make_description(const CLI::App* command) const override { return reflowed(command->get_description()) + "\n"; }
   std::string make_footer(const CLI::App* command) const override { return reflowed(command->get_footer()); }
 };
 

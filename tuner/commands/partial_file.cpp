@@ -12,6 +12,7 @@ namespace moetune {
 
 PartialFile::PartialFile(const std::string& flag, std::string path)
     : path_(std::move(path)), partial_path_(path_ + ".partial") {
+  if (path_.empty()) throw InputError(flag, "''", "a file to write");
   if (std::filesystem::is_directory(path_))
     throw InputError(flag, "'" + path_ + "' is a directory", "a file to write");
   file_.open(partial_path_, std::ios::binary | std::ios::trunc);

@@ -1,5 +1,6 @@
 #include "tuner/commands/usage.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/facts/error.h"
@@ -44,6 +45,7 @@ void refuse_unknown_words(const CLI::App& program) {
   if (!unknown_commands.empty()) {
     const std::string& word = unknown_commands.front();
     if (word.starts_with('-')) refuse("command line", word, "flag", flag_names(program));
+    if (word == "help") throw InputError("command line", "unknown command 'help', did you mean --help?", "");
     refuse("command line", word, "command", command_names(program));
   }
   for (const CLI::App* command : program.get_subcommands()) {
@@ -63,6 +65,13 @@ std::string message_of(const CLI::ParseError& error) {
     if (text.find(" required ") != std::string::npos && text.find("missing") != std::string::npos)
       return flag + ": its value is missing (a value that starts with '-' is written " + flag + "=VALUE)";
     return flag + ": given with more or fewer values than it takes (accepted: one, once)";
+  }
+  // "Could not convert: --json = maybe": only flags, as every other value is read by a parser of ours.
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    const std::string flag = text.substr(std::min(text.find("--"), text.size()));
+    const auto value = flag.find(" = ");
+    if (value != std::string::npos)
+      return flag.substr(0, value) + ": '" + flag.substr(value + 3) + "' (accepted: no value, it is on where it is given)";
   }
   return text;
 }

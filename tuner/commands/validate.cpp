@@ -71,7 +71,7 @@ std::string checked_run(const std::string& path) {
 
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
-  if (!fs::exists(path)) throw InputError(path, "no such file", "a space, a profile, a trial log or a run directory");
+  if (!fs::exists(path)) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
   if (fs::is_directory(path)) return checked_run(path);
   if (path.ends_with(".jsonl")) return "a log of " + words_of(read_trial_log(path));
   const nlohmann::json document = read_json_file(path);
