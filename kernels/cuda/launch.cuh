@@ -31,7 +31,17 @@ struct LaunchShape {
   int shared_bytes = 0;  // dynamic
 };
 
-// is_overlapped: may start before the kernel in front of it has ended (sm_90 and later; elsewhere it has no
+// Were kernels compiled for a GPU that has griddepcontrol? Code for an older one, translated for this GPU by the driver, waits
+// for nothing by itself and must not be launched as if it did.
+template <class Kernel>
+bool waits_for_previous(Kernel* kernel) {
+  constexpr int kFirst = 90;
+  cudaFuncAttributes attributes{};
+  CUDA_TRY(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)));
+  return attributes.ptxVersion >= kFirst;
+}
+
+// is_overlapped: may start before the kernel in front of it has ended (code for sm_90 and later; elsewhere it has no
 // effect).
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream, bool is_overlapped,
@@ -49,7 +59,8 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &overlap;
-  config.numAttrs = is_overlapped ? 1 : 0;
+  static const bool can_overlap = waits_for_previous(kernel);  // all kernels are compiled for the same GPUs
+  config.numAttrs = is_overlapped && can_overlap ? 1 : 0;
   CUDA_TRY(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 
