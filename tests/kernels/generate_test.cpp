@@ -120,7 +120,8 @@ TEST(Generate, SpreadIsNearlyNormal) {
     EXPECT_NEAR(sum / kCount, 0.0, 5 * deviation / std::sqrt(kCount)) << name_of(shipped);
     EXPECT_NEAR(std::sqrt(squares / kCount) / deviation, 1.0, shipped == NumberType::mxfp4 ? 0.02 : 0.005)
         << name_of(shipped);
-    if (shipped != NumberType::mxfp4) {
+    // fp8 and mxfp4 have so few sizes that many draws share one.
+    if (shipped != NumberType::mxfp4 && shipped != NumberType::fp8) {
       EXPECT_NEAR(static_cast<double>(within) / kCount, 0.669, 0.005)
           << name_of(shipped);  // 0.683 of a normal one
     }
