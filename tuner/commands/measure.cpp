@@ -179,12 +179,12 @@ ExitCode run_measure(const MeasureOptions& options) {
   if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
   const Study& study = studies.front();
   const Configuration configuration = configuration_from_settings(study, options.settings);
+  for (const std::string& remark : study.remarks) console.log(remark);
   if (const auto objection = study.objection(configuration)) {
     // Too little memory is an answer about this machine; anything else is a slip of the one who asks.
     if (is_about_memory(study, configuration)) throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
     throw InputError("--set", *objection, "");
   }
-  for (const std::string& remark : study.remarks) console.log(remark);
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
   for (const std::string& warning : study.warnings) console.warn(warning);
 
