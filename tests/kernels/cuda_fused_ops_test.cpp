@@ -25,8 +25,8 @@ namespace moetune {
 namespace {
 using namespace testing;
 
-constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16, NumberType::int8, NumberType::int4,
-                                     NumberType::int4_g32};
+constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
+                                     NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
 
 class CudaFusedOps : public GpuTest {
  protected:

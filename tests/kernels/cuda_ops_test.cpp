@@ -29,8 +29,8 @@ namespace moetune {
 namespace {
 using namespace testing;
 
-constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16, NumberType::int8, NumberType::int4,
-                                     NumberType::int4_g32};
+constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
+                                     NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
 
 // Uniform in [-1, 1), rounded to bf16.
 OwnedTensor bf16_floats(std::initializer_list<std::int64_t> shape, unsigned seed) {
