@@ -14,7 +14,7 @@ mkdir -p "$out"
 } > "$out/layers.txt"
 
 # Whole models, workload chat (512 + 128 tokens; tiny-moe a quarter of that).
-for model in tiny-moe qwen3-30b-a3b olmoe-1b-7b deepseek-v2-lite mixtral-8x7b; do
+for model in tiny-moe qwen3-30b-a3b deepseek-v2-lite mixtral-8x7b; do
   "$programs/moetune" measure --device cuda --model "$model" --budget 5s --json > "$out/measure-$model.json" 2> "$out/measure-$model.log" ||
     echo "measure $model ended with $?" >> "$out/measure-$model.log"
 done
