@@ -12,6 +12,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/checksum.h"
+#include "tuner/problems.h"
 #include "tuner/trial_log.h"
 #include "tuner/worker_protocol.h"
 
@@ -23,7 +24,15 @@ void insist(bool holds) {
   if (!holds) std::abort();
 }
 
+// Read on after the first mistake, as validate does: there is one exactly where the plain reading ended.
+void check_problems(std::string_view text, bool is_good) {
+  const ProblemList problems;
+  attempt([&] { parse_trial_log(text, "trials.jsonl"); });
+  insist(problems.messages().empty() == is_good);
+}
+
 void check_log(std::string_view text) {
+  bool is_good = true;
   try {
     const TrialLogContents contents = parse_trial_log(text, "trials.jsonl");
     insist(contents.intact_bytes <= text.size());
@@ -35,7 +44,9 @@ void check_log(std::string_view text) {
     for (std::size_t i = 0; i < back.trials.size(); ++i)
       insist(to_log_line(back.trials[i]) == to_log_line(contents.trials[i]));
   } catch (const InputError&) {
+    is_good = false;
   }
+  check_problems(text, is_good);
 }
 
 void check_messages(std::string_view line) {
