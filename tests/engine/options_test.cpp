@@ -22,13 +22,16 @@ std::string objection(const ModelSpec& spec, const Settings& settings, const Eng
   return text ? *text : "none";
 }
 
+TEST(Objections, EveryWeightTypeIsTaken) {
+  const ModelSpec mla = spec_from(splittable_mla());
+  for (const char* type : {"checkpoint", "f32", "bf16", "fp8", "int8", "int4", "int4_g32", "mxfp4"})
+    for (const char* knob : {"expert_quant", "dense_quant"}) EXPECT_EQ(objection(mla, {{knob, type}}), "none") << knob << "=" << type;
+}
+
 TEST(Objections, NameKnobValueAndWhatIsAccepted) {
   const ModelSpec mla = spec_from(splittable_mla());
   const std::vector<std::pair<Settings, std::vector<std::string>>> refused{
       {{{"top_k", "5"}}, {"top_k: 5", "1 .. 4"}},
-      {{{"expert_quant", "fp8"}}, {"expert_quant: fp8", "int8, int4"}},
-      {{{"expert_quant", "mxfp4"}}, {"expert_quant: mxfp4"}},
-      {{{"dense_quant", "fp8"}}, {"dense_quant: fp8"}},
       {{{"kv_type", "int8"}}, {"kv_type: int8", "f32, f16, bf16"}},
       {{{"tensor_parallel", "8"}}, {"tensor_parallel: 8: 4 heads", "1, 2, 4"}},
       {{{"tensor_parallel", "4"}, {"expert_quant", "int4_g32"}},

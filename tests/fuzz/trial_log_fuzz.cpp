@@ -12,8 +12,12 @@
 
 #include "engine/facts/error.h"
 #include "tuner/checksum.h"
+<<<<<<< HEAD
 #include "tuner/final_round.h"
 #include "tuner/objective.h"
+=======
+#include "tuner/problems.h"
+>>>>>>> harden
 #include "tuner/trial_log.h"
 #include "tuner/worker_protocol.h"
 
@@ -25,7 +29,15 @@ void insist(bool holds) {
   if (!holds) std::abort();
 }
 
+// Read on after the first mistake, as validate does: there is one exactly where the plain reading ended.
+void check_problems(std::string_view text, bool is_good) {
+  const ProblemList problems;
+  attempt([&] { parse_trial_log(text, "trials.jsonl"); });
+  insist(problems.messages().empty() == is_good);
+}
+
 void check_log(std::string_view text) {
+  bool is_good = true;
   try {
     const TrialLogContents contents = parse_trial_log(text, "trials.jsonl");
     insist(contents.intact_bytes <= text.size());
@@ -43,7 +55,9 @@ void check_log(std::string_view text) {
                 {});  // may refuse another order
     }
   } catch (const InputError&) {
+    is_good = false;
   }
+  check_problems(text, is_good);
 }
 
 void check_messages(std::string_view line) {

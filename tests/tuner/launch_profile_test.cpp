@@ -14,6 +14,7 @@
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/json_schema.h"
+#include "tuner/problems.h"
 
 namespace moetune {
 namespace {
@@ -213,7 +214,7 @@ TEST(ProfileSchema, SaysTheSameAsTheReader) {
       {"gate unknown", false, [](json& d) { d["gate"] = "fp8"; }},
       {"objectives a text", false, [](json& d) { d["objectives"] = "tpot_ms"; }},
       {"front absent", false, [](json& d) { d.erase("front"); }},
-      {"front of numbers", false, [](json& d) { d["front"] = {1, 2}; }},
+      {"front of a number", false, [](json& d) { d["front"] = json::array({1}); }},
       {"default absent", true, [](json& d) { d.erase("default"); }},
       {"default null", false, [](json& d) { d["default"] = nullptr; }},
       {"runner-up absent", true, [](json& d) { d.erase("runner_up"); }},
@@ -234,6 +235,9 @@ TEST(ProfileSchema, SaysTheSameAsTheReader) {
       accepted = false;
     }
     EXPECT_EQ(accepted, change.accepted) << "reader: " << change.what;
+    const ProblemList problems;  // reading on after the first mistake
+    attempt([&] { launch_profile_from_json(document, "profile.json"); });
+    EXPECT_EQ(problems.messages().size(), change.accepted ? 0U : 1U) << "problems: " << change.what;
     EXPECT_EQ(schema_violations(document, rules).empty(), change.accepted) << "schema: " << change.what;
   }
 }
