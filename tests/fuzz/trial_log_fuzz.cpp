@@ -12,12 +12,9 @@
 
 #include "engine/facts/error.h"
 #include "tuner/checksum.h"
-<<<<<<< HEAD
 #include "tuner/final_round.h"
 #include "tuner/objective.h"
-=======
 #include "tuner/problems.h"
->>>>>>> harden
 #include "tuner/trial_log.h"
 #include "tuner/worker_protocol.h"
 
@@ -36,6 +33,18 @@ void check_problems(std::string_view text, bool is_good) {
   insist(problems.messages().empty() == is_good);
 }
 
+// What stands in a log may be in an order that no search makes: refused, but not by the reader.
+void check_final_rounds(const TrialLogContents& contents) {
+  try {
+    for (const Trial& trial : contents.measured_again) {
+      final_round(trial.turn->finalists, trial.turn->after, contents.measured_again,
+                  objectives_named("tpot_ms").front());
+      next_turn(trial.turn->finalists, trial.turn->after, contents.measured_again, {});
+    }
+  } catch (const InputError&) {
+  }
+}
+
 void check_log(std::string_view text) {
   bool is_good = true;
   try {
@@ -48,12 +57,7 @@ void check_log(std::string_view text) {
     insist(back.trials.size() == contents.trials.size() && back.torn.empty());
     for (std::size_t i = 0; i < back.trials.size(); ++i)
       insist(to_log_line(back.trials[i]) == to_log_line(contents.trials[i]));
-    for (const Trial& trial : contents.measured_again) {
-      final_round(trial.turn->finalists, trial.turn->after, contents.measured_again,
-                  objectives_named("tpot_ms").front());
-      next_turn(trial.turn->finalists, trial.turn->after, contents.measured_again,
-                {});  // may refuse another order
-    }
+    check_final_rounds(contents);
   } catch (const InputError&) {
     is_good = false;
   }
