@@ -74,7 +74,9 @@ std::optional<double> cgroup_cpu_quota(const fs::path& membership, const fs::pat
   return smallest;
 }
 
-int usable_cores() {
+namespace {
+
+int counted_cores() {
   int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -85,6 +87,13 @@ int usable_cores() {
     // measurements.
     cores = std::min(cores, std::max(1, static_cast<int>(std::floor(*quota))));
   }
+  return cores;
+}
+
+}  // namespace
+
+int usable_cores() {
+  static const int cores = counted_cores();  // a thread that keeps a core (core_seat.h) would count one
   return cores;
 }
 

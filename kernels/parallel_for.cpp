@@ -7,6 +7,8 @@
 #include <cassert>
 #include <exception>
 
+#include "kernels/core_seat.h"
+
 #ifdef MOETUNE_PARALLEL_THREADS
 #include <condition_variable>
 #include <mutex>
@@ -29,7 +31,10 @@ thread_local bool inside_a_piece = false;
 // Marks this thread as working on a piece for as long as it lives.
 class InsideAPiece {
  public:
-  InsideAPiece() { inside_a_piece = true; }
+  InsideAPiece() {
+    take_core_seat();
+    inside_a_piece = true;
+  }
   ~InsideAPiece() { inside_a_piece = false; }
   InsideAPiece(const InsideAPiece&) = delete;
   InsideAPiece& operator=(const InsideAPiece&) = delete;
@@ -176,6 +181,7 @@ int ParallelPool::threads() const { return impl_->threads; }
 
 void ParallelPool::parallel_for(std::int64_t count, std::int64_t grain, PieceBody body) {
   if (count <= 0) return;
+  take_core_seat();
   if (impl_->threads == 1 || count <= grain || inside_a_piece) {
     body(0, count);
     return;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/core_seat.h"
 #include "tuner/commands/command.h"
 #include "tuner/json_fields.h"
 #include "tuner/targets/engine_target.h"
@@ -26,7 +27,10 @@ std::unique_ptr<Target> make_target(const nlohmann::json& setup, const ProgressW
 
 Command add_worker_command(CLI::App& program) {
   CLI::App& command = add_subcommand(program, "worker", "", "", "");
-  return {&command, [] { return static_cast<ExitCode>(serve_worker(make_target)); }};
+  return {&command, [] {
+            keep_threads_on_cores();  // what it measures must not depend on where its threads wander
+            return static_cast<ExitCode>(serve_worker(make_target));
+          }};
 }
 
 }  // namespace moetune
