@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Puts everything needed to run moetune and its tests elsewhere into one folder: program, tests, data and the libraries that are
-# not part of every system. No CUDA or NCCL library: those are opened at run time from the machine itself.
+# Puts everything needed to run moetune elsewhere into one folder: program, data and the libraries that are not part of every
+# system; and its tests into another one beside it, BUNDLE_FOLDER-tests, each within the limit (GPU code is in every program).
+# No CUDA or NCCL library: those are opened at run time from the machine itself.
 # Usage: bundle.sh BUILD_FOLDER BUNDLE_FOLDER. Start at "What it must not be" for the promises that are checked.
 set -euo pipefail
 build=$1
 bundle=$2
 limit_bytes=$((25 * 1000 * 1000))
 
-rm -rf "$bundle"
+tests=$bundle-tests
+
+rm -rf "$bundle" "$tests"
 cmake --install "$build" --prefix "$bundle" --component moetune --strip >/dev/null
-cmake --install "$build" --prefix "$bundle" --component tests --strip >/dev/null
+cmake --install "$build" --prefix "$tests" --component tests --strip >/dev/null
 
 mkdir -p "$bundle/lib"
-programs=("$bundle"/bin/moetune "$bundle"/tests/*_tests)
+programs=("$bundle"/bin/moetune "$tests"/tests/*_tests)
 # glibc and the compiler's own libraries stay the system's: drivers loaded later must find the same ones.
 for program in "${programs[@]}"; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
   while read -r name path; do
@@ -23,19 +26,21 @@ for program in "${programs[@]}"; do ldd "$program"; done | awk '$2 == "=>" && $3
     esac
   done
 
-# Tests look below $MOETUNE_SOURCE_DIR: the bundle's own root, with links where the source tree has these folders.
-mkdir -p "$bundle/engine"
-ln -s ../share/moetune/models "$bundle/engine/models"
+# Tests look below $MOETUNE_SOURCE_DIR: their folder's root, with links into the bundle where the source tree has these folders.
+name=$(basename "$bundle")
+cp -r "$bundle/lib" "$tests/lib"
+mkdir -p "$tests/engine"
+ln -s "../../$name/share/moetune/models" "$tests/engine/models"
 for folder in search_spaces profiles; do
-  [[ -d $bundle/share/moetune/$folder ]] && ln -s "share/moetune/$folder" "$bundle/$folder"
+  [[ -d $bundle/share/moetune/$folder ]] && ln -s "../$name/share/moetune/$folder" "$tests/$folder"
 done
 
-cat > "$bundle/tests/run" <<'RUN'
+cat > "$tests/tests/run" <<'RUN'
 #!/usr/bin/env bash
 # Runs the bundle's test programs and flows. Usage: tests/run [PATTERN of names]
 set -uo pipefail
 export MOETUNE_SOURCE_DIR=$(cd "$(dirname "$0")/.." && pwd)
-export MOETUNE=$MOETUNE_SOURCE_DIR/bin/moetune
+export MOETUNE=$MOETUNE_SOURCE_DIR/../BUNDLE_NAME/bin/moetune
 failed=0
 for test in "$MOETUNE_SOURCE_DIR"/tests/*_tests "$MOETUNE_SOURCE_DIR"/tests/flows/*.sh; do
   [[ -e $test && $(basename "$test") == *${1:-}* ]] || continue
@@ -51,15 +56,18 @@ for test in "$MOETUNE_SOURCE_DIR"/tests/*_tests "$MOETUNE_SOURCE_DIR"/tests/flow
 done
 exit $failed
 RUN
-chmod +x "$bundle/tests/run"
+sed -i "s/BUNDLE_NAME/$name/" "$tests/tests/run"
+chmod +x "$tests/tests/run"
 
 # What it must not be -------------------------------------------------------------------------------------------------
 for program in "${programs[@]}"; do
   if env -u LD_LIBRARY_PATH ldd "$program" | grep 'not found'; then echo "$program: library missing" >&2; exit 1; fi
-  outside=$(ldd "$program" | awk '$2 == "=>" {print $3}' | grep -E 'lib(tbb|nlopt|fmt|hwy)' | grep -v "$(realpath "$bundle")/" || true)
+  outside=$(ldd "$program" | awk '$2 == "=>" {print $3}' | grep -E 'lib(tbb|nlopt|fmt|hwy)' | grep -v "$(realpath "$bundle")" || true)
   [[ -z $outside ]] || { echo "$program uses $outside instead of the bundled copy" >&2; exit 1; }
 done
-bytes=$(du -sb --apparent-size "$bundle" | cut -f1)
-[[ $bytes -le $limit_bytes ]] || { echo "$bundle has $bytes bytes, limit $limit_bytes" >&2; exit 1; }
+for folder in "$bundle" "$tests"; do
+  bytes=$(du -sb --apparent-size "$folder" | cut -f1)
+  [[ $bytes -le $limit_bytes ]] || { echo "$folder has $bytes bytes, limit $limit_bytes" >&2; exit 1; }
+  echo "$folder: $bytes bytes (limit $limit_bytes)"
+done
 "$bundle/bin/moetune" --version
-echo "$bundle: $bytes bytes (limit $limit_bytes)"
