@@ -149,7 +149,11 @@ __global__ void __launch_bounds__(32 * kWarps)
   finish_piece<kGroups, HB, 0>(shape, in, pieces, token, first_head, head_count, active, shared);
 }
 
-bool is_aligned_for_vectors(const AttendInputs& in);
+bool is_aligned_for_vectors(const AttendInputs& in) {
+  const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+  return in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 && aligned(in.keys) &&
+         aligned(in.values);
+}
 
 template <class Number, int lanes, int chunks, int HB>
 void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
@@ -164,12 +168,6 @@ void run_pieces(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
           .threads = 32 * kWarps,
           .shared_bytes = kGroups * HB * stride * static_cast<int>(sizeof(float))},
          cuda.state().stream, true, shape, in, pieces, is_aligned);
-}
-
-bool is_aligned_for_vectors(const AttendInputs& in) {
-  const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  return in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 && aligned(in.keys) &&
-         aligned(in.values);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The engine on a GPU: its logits, and decoding that feeds itself against decoding that the host feeds.
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 
 #include "kernels/device.h"
 #include "tests/support/golden.h"
+#include "tests/support/relative_error.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -38,16 +38,6 @@ class CudaDecode : public ::testing::TestWithParam<std::string> {
   EngineOptions options_;
   Golden expected_;
 };
-
-double relative_error(const std::vector<float>& ours, const std::vector<float>& theirs) {
-  double difference = 0.0;
-  double size = 1e-30;
-  for (std::size_t i = 0; i < theirs.size(); ++i) {
-    difference += std::pow(static_cast<double>(ours[i]) - static_cast<double>(theirs[i]), 2.0);
-    size += std::pow(static_cast<double>(theirs[i]), 2.0);
-  }
-  return std::sqrt(difference / size);
-}
 
 TEST_P(CudaDecode, LogitsAreThoseOfTransformers) {
   Engine prefill = engine();

@@ -14,6 +14,7 @@
 #include "kernels/device.h"
 #include "tests/support/forced_routing.h"
 #include "tests/support/golden.h"
+#include "tests/support/relative_error.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -25,18 +26,6 @@ namespace {
 constexpr double kBf16 = 1e-2;
 constexpr double kBf16Prompt = 2e-2;
 constexpr double kFreeKl = 1e-3;
-
-// |actual - expected| / |expected|.
-double relative_error(std::span<const float> actual, std::span<const float> expected) {
-  EXPECT_EQ(actual.size(), expected.size());
-  double difference = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    difference += std::pow(static_cast<double>(actual[i]) - static_cast<double>(expected[i]), 2.0);
-    size += std::pow(static_cast<double>(expected[i]), 2.0);
-  }
-  return std::sqrt(difference / size);  // NaN where one is NaN, which no comparison accepts
-}
 
 // KL(reference || ours), nats, mean over tokens.
 double mean_kl(std::span<const float> reference, std::span<const float> ours, std::size_t vocabulary) {

@@ -25,25 +25,8 @@ namespace moetune {
 namespace {
 using namespace testing;
 
-constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
-                                     NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
-
 class CudaFusedOps : public GpuTest {
  protected:
-  // |on GPU - expected| / |expected| over the whole tensor.
-  void expect_near(const Tensor& on_gpu, const Tensor& expected, double tolerance, const std::string& what) {
-    const OwnedTensor result = poisoned({expected.elements()});
-    back(on_gpu, result.view());
-    const std::vector<float> theirs = values_of(expected);
-    double difference = 0.0;
-    double size = 1e-30;
-    for (std::size_t i = 0; i < theirs.size(); ++i) {
-      difference += std::pow(static_cast<double>(result.view().f32()[i]) - static_cast<double>(theirs[i]), 2.0);
-      size += std::pow(static_cast<double>(theirs[i]), 2.0);
-    }
-    EXPECT_LE(std::sqrt(difference / size), tolerance) << what;
-  }
-
   Device cpu_ = cpu();
 };
 

@@ -6,6 +6,7 @@
 
 #include "kernels/generate.h"
 #include "kernels/run.h"
+#include "tests/support/generated_part.h"
 #include "tests/support/gpu.h"
 #include "tests/support/tensors.h"
 
@@ -17,16 +18,6 @@ using namespace testing;
 
 class CudaGenerate : public GpuTest {
  protected:
-  static Generate part_of(const NumberSource& source, std::int64_t in, std::int64_t first_row = 0,
-                          std::int64_t first_column = 0) {
-    Generate op;
-    op.source = source;
-    op.in = in;
-    op.first_row = first_row;
-    op.first_column = first_column;
-    return op;
-  }
-
   void expect_same_bytes(Generate op, NumberType type, std::int64_t out, std::int64_t in, Packing packing) {
     op.layout = MatrixLayout::of(type, out, in, packing);
     const auto size = static_cast<std::size_t>(op.layout.bytes);

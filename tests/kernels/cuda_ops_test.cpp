@@ -29,9 +29,6 @@ namespace moetune {
 namespace {
 using namespace testing;
 
-constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
-                                     NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
-
 // Uniform in [-1, 1), rounded to bf16.
 OwnedTensor bf16_floats(std::initializer_list<std::int64_t> shape, unsigned seed) {
   OwnedTensor tensor = random_floats(shape, seed);
@@ -40,30 +37,9 @@ OwnedTensor bf16_floats(std::initializer_list<std::int64_t> shape, unsigned seed
   return tensor;
 }
 
-// |actual - expected| / |expected|: what a whole result is off by.
-double relative_error(const Tensor& actual, const Tensor& expected) {
-  const std::vector<float> ours = values_of(actual);
-  const std::vector<float> theirs = values_of(expected);
-  double difference = 0.0;
-  double size = 1e-30;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    difference += std::pow(static_cast<double>(ours[i]) - static_cast<double>(theirs[i]), 2.0);
-    size += std::pow(static_cast<double>(theirs[i]), 2.0);
-  }
-  return std::sqrt(difference / size);
-}
-
 class CudaOps : public GpuTest {
  protected:
   Device cpu_ = cpu();
-
-  // Runs the op that make(tensor map) builds on both devices and compares what it writes.
-  void expect_near(const Tensor& on_gpu, const Tensor& expected, double tolerance, const std::string& what) {
-    OwnedTensor result(cpu_, NumberType::f32, {expected.elements()});
-    back(on_gpu, result.view());
-    const Tensor flat(expected.data(), NumberType::f32, {expected.elements()});
-    EXPECT_LE(relative_error(result.view(), flat), tolerance) << what;
-  }
 };
 
 TEST_F(CudaOps, RowWiseOps) {

@@ -11,6 +11,7 @@
 #include "kernels/quantize.h"
 #include "kernels/run.h"
 #include "kernels/tile_packing.h"
+#include "tests/support/generated_part.h"
 #include "tests/support/tensors.h"
 
 namespace moetune {
@@ -29,16 +30,6 @@ std::vector<float> row_of(const NumberSource& source, std::int64_t row, std::int
   std::vector<float> values(count);
   generate_row(source, row, first, values);
   return values;
-}
-
-Generate part_of(const NumberSource& source, std::int64_t in, std::int64_t first_row = 0,
-                 std::int64_t first_column = 0) {
-  Generate op;
-  op.source = source;
-  op.in = in;
-  op.first_row = first_row;
-  op.first_column = first_column;
-  return op;
 }
 
 std::vector<std::byte> made(const Generate& what, NumberType type, std::int64_t out, std::int64_t in,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/buffer.h"
@@ -12,10 +13,16 @@
 #include "kernels/tensor.h"
 #include "kernels/tile_packing.h"
 #include "kernels/weight_matrix.h"
+#include "tests/support/relative_error.h"
+#include "tests/support/tensors.h"
 
 #if MOETUNE_HAS_CUDA
 
 namespace moetune::testing {
+
+// Every type that has tiles.
+inline constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
+                                            NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
 
 class GpuTest : public ::testing::Test {
  protected:
@@ -52,6 +59,13 @@ class GpuTest : public ::testing::Test {
   // Brings a GPU tensor's numbers into a host tensor of the same shape.
   void back(const Tensor& on_gpu, const Tensor& host) {
     copy_to_host(*gpu_, on_gpu.data(), host.data(), host.elements() * element_bytes(host.type()));
+  }
+
+  // What an op wrote on the GPU against the same op's result on the CPU, as a whole.
+  void expect_near(const Tensor& on_gpu, const Tensor& expected, double tolerance, const std::string& what) {
+    const OwnedTensor result = poisoned({expected.elements()});
+    back(on_gpu, result.view());
+    EXPECT_LE(relative_error(values_of(result.view()), values_of(expected)), tolerance) << what;
   }
 
  private:
