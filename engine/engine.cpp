@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/checkpoint.h"
 #include "engine/decode_loop.h"
@@ -126,7 +127,8 @@ struct Engine::Impl {
   }
 
   std::span<const float> forward(std::span<const StepToken> step);
-  Decoded decode(const DecodeRequest& request);
+  void start_decode(const DecodeRequest& request);
+  Decoded finish_decode();
   Decoded decode_by_steps(const DecodeRequest& request);
   void accept_all(const DecodeRequest& request);
   bool reconfigure(const EngineOptions& chosen);
@@ -150,6 +152,8 @@ struct Engine::Impl {
   std::vector<float> logits;
   std::vector<StepToken> prompt_step;
   std::int64_t tokens_run = 0;
+  bool is_decoding = false;        // between start_decode() and finish_decode()
+  std::optional<Decoded> decoded;  // the same, where the steps are done already
 };
 
 std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
@@ -199,19 +203,34 @@ void Engine::Impl::accept_all(const DecodeRequest& request) {
   }
 }
 
-Decoded Engine::Impl::decode(const DecodeRequest& request) {
+void Engine::Impl::start_decode(const DecodeRequest& request) {
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
+  decoded.reset();
   Rank& rank = *ranks.front();
-  if (!rank.decode_loop) return decode_by_steps(request);
+  if (!rank.decode_loop) {
+    decoded = decode_by_steps(request);
+    return;
+  }
   accept_all(request);
   // A graph holds no question to the host.
   const bool asks_host = !shares_host_memory(rank.device) && (rank.host_must_know() || rank.routing_source);
   const bool uses_graph = options.cuda_graph && !asks_host;
   try {
-    Decoded decoded = rank.decode_loop->run(request, uses_graph);
+    rank.decode_loop->start(request, uses_graph);
+    is_decoding = true;
     tokens_run += request.steps * static_cast<std::int64_t>(request.first.size());
-    return decoded;
+  } catch (...) {
+    contexts.forget();
+    throw;
+  }
+}
+
+Decoded Engine::Impl::finish_decode() {
+  if (decoded) return std::exchange(decoded, std::nullopt).value();
+  if (!std::exchange(is_decoding, false)) throw std::logic_error("finish_decode(): no decoding was started");
+  try {
+    return ranks.front()->decode_loop->finish();
   } catch (...) {
     contexts.forget();
     throw;
@@ -333,7 +352,12 @@ std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_
   return logits;
 }
 
-Decoded Engine::decode(const DecodeRequest& request) { return impl_->decode(request); }
+Decoded Engine::decode(const DecodeRequest& request) {
+  impl_->start_decode(request);
+  return impl_->finish_decode();
+}
+void Engine::start_decode(const DecodeRequest& request) { impl_->start_decode(request); }
+Decoded Engine::finish_decode() { return impl_->finish_decode(); }
 
 bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options); }
 

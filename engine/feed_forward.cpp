@@ -97,10 +97,7 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
 
 void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, const Tensor& y) {
   ExpertCache& cache = *rank.cache;
-  if (!rank.host_must_know()) {
-    cache.begin_resident_layer(moe_layer);
-    return run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
-  }
+  if (!rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
   cache.begin_layer(moe_layer, rank.chosen_ids);
   while (cache.next_wave()) run(rank.device, ffn_of(rank, x, chosen));
   run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
@@ -127,6 +124,21 @@ void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) 
                            .y = normed,
                            .eps = static_cast<float>(rank.spec->rms_eps)});
   run_dense(rank, weights.dense, normed, begin_half_layer(rank, tokens));
+}
+
+void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  route(rank, weights, first_rows(rank.scratch.normed, {tokens, rank.spec->hidden}), layer);
+}
+
+void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tensor& y) {
+  const Chosen chosen{first_rows(rank.scratch.expert_ids, {x.dim(0), rank.top_k}),
+                      first_rows(rank.scratch.expert_weights, {x.dim(0), rank.top_k})};
+  rank.cache->begin_resident_layer(moe_layer);
+  run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
+}
+
+void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
+  run_dense(rank, weights.shared, x, y);
 }
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
