@@ -18,6 +18,7 @@
 #include "engine/rank.h"
 #include "engine/rank_threads.h"
 #include "engine/step_rules.h"
+#include "kernels/device_memory.h"
 #include "kernels/sample.h"
 
 namespace moetune {
@@ -122,6 +123,7 @@ struct Engine::Impl {
     rank.scratch = {};
     rank.scratch =
         make_scratch(rank.device, scratch_items(spec, rank.shard, limits.step_tokens, limits.logit_rows));
+    reserve_scratch(rank.device, op_scratch_bytes(spec, options, rank.shard, limits.step_tokens));
     if (options.tensor_parallel == 1)
       rank.decode_loop = std::make_unique<DecodeLoop>(rank, limits.sequences, limits.context_tokens);
   }
@@ -310,7 +312,8 @@ RunStats Engine::Impl::stats() const {
     stats.expert_load_seconds = counters.load_seconds;
   }
   for (const auto& rank : ranks) {
-    stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes();
+    stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes() +
+                          op_scratch_bytes(spec, options, rank->shard, limits.step_tokens);
     if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();
     if (!rank->cache) continue;
     stats.device_bytes += rank->cache->device_bytes();

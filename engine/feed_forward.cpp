@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/synthetic_routing.h"
 #include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
@@ -50,6 +51,16 @@ void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
 
+// Where tokens go in a preset: as in the published model, not as generated weights would send them.
+SyntheticLogits synthetic(const Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  if (weights.router_favour.empty()) return {};
+  SyntheticLogits logits = synthetic_logits(*rank.spec, rank.weights.seed, layer);
+  logits.favour = weights.router_favour;
+  logits.sequences = first_rows(rank.scratch.sequences, {tokens});
+  logits.positions = first_rows(rank.scratch.positions, {tokens});
+  return logits;
+}
+
 Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int layer) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t tokens = normed.dim(0);
@@ -70,7 +81,8 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int 
                                     .scale = static_cast<float>(spec.routed_scaling_factor),
                                     .groups = spec.expert_groups,
                                     .kept_groups = spec.kept_groups,
-                                    .ids_are_given = static_cast<bool>(rank.routing_source)}});
+                                    .ids_are_given = static_cast<bool>(rank.routing_source)},
+                          .synthetic = synthetic(rank, weights, layer, tokens)});
   return chosen;
 }
 

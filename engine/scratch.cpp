@@ -55,6 +55,33 @@ Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items) {
   return scratch;
 }
 
+std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens) {
+  if (options.device == DeviceKind::cpu) return 0;
+  constexpr std::int64_t kF32 = 4;
+  constexpr std::int64_t kBf16 = 2;
+  const auto padded = [](std::int64_t width) { return (width + 255) / 256 * 256; };
+  const std::int64_t hidden = padded(spec.hidden);
+  const int moe_layers = spec.moe_layer_count();
+  const std::int64_t shared = moe_layers > 0 ? shard.shared_inner(spec).count : 0;
+  const std::int64_t dense = std::max(moe_layers < spec.layers ? shard.dense_inner(spec).count : 0, shared);
+  std::int64_t most = tokens * (padded(dense) * kF32 + hidden * kBf16);
+  if (moe_layers > 0) {
+    // Activated rows of every choice, the inputs in bf16, and the lists that sort choices by expert.
+    const std::int64_t pairs = tokens * spec.experts_per_token;
+    const std::int64_t lists = 16 * (pairs + 2 * spec.experts) + 4096;
+    most = std::max(most, pairs * padded(shard.expert_inner(spec).count) * kF32 + tokens * hidden * kBf16 + lists);
+  }
+  // Inputs of a product in bf16.
+  const std::int64_t heads = shard.heads(spec).count;
+  const std::int64_t widest = std::max({hidden, padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)), std::int64_t{spec.q_lora_rank}});
+  most = std::max(most, tokens * widest * kBf16);
+  // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest card are busy.
+  constexpr std::int64_t kMostPieces = 512;
+  const std::int64_t width = (spec.attention == AttentionKind::mla ? spec.kv_lora_rank : spec.head_dim) + 2;
+  most = std::max(most, (tokens + kMostPieces) * heads * width * kF32);
+  return most;
+}
+
 std::int64_t Scratch::bytes() const {
   std::int64_t sum = 0;
   for (const OwnedTensor* tensor : {&ids,

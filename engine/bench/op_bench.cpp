@@ -323,7 +323,10 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   Rank& rank = *rank_;
   const std::vector<Layer> layers = layers_for(op);
   place_tokens(tokens);
-  OpTiming timing{.op = op, .tokens = tokens, .layers = static_cast<int>(layers.size())};
+  OpTiming timing;
+  timing.op = op;
+  timing.tokens = tokens;
+  timing.layers = static_cast<int>(layers.size());
   const bool routes = op == "experts" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
   if (routes) timing.experts_touched = touched(layers, tokens);
   const OpWork work{.tokens = tokens, .context = setup_.context, .is_prompt = setup_.is_prompt, .experts_touched = timing.experts_touched};

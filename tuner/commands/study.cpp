@@ -179,6 +179,10 @@ std::string model_note(const ModelSpec& model) {
   if (!model.is_synthetic) return "";
   std::string note = "synthetic weights";
   if (model.fold > 1) note += fmt::format(", folded x{}", model.fold);
+  if (model.synthetic_routing)
+    note += "; synthetic routing, fitted to published statistics (engine/models/presets says which)";
+  else if (model.experts > 0)
+    note += "; routing random, as generated weights route";
   if (!model.approximation.empty()) note += "; " + model.approximation;
   return note;
 }
