@@ -133,7 +133,7 @@ struct Engine::Impl {
   Decoded finish_decode();
   Decoded decode_by_steps(const DecodeRequest& request);
   void accept_all(const DecodeRequest& request);
-  bool reconfigure(const EngineOptions& chosen);
+  bool reconfigure(const EngineOptions& chosen, const EngineLimits& asked);
   RunStats stats() const;
 
   std::shared_ptr<const Checkpoint> checkpoint;
@@ -269,18 +269,20 @@ Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
   return decoded;
 }
 
-bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
-  require_acceptable(spec, chosen, asked_limits);
+bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& asked) {
+  require_acceptable(spec, chosen, asked);
   if (needs_reload(spec, options, chosen)) return false;
-  const EngineLimits new_limits = effective_limits(chosen, asked_limits);
+  const EngineLimits new_limits = effective_limits(chosen, asked);
+  const bool other_contexts = new_limits.sequences != limits.sequences || new_limits.context_tokens != limits.context_tokens;
   const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
                          chosen.cache_policy != options.cache_policy;
-  const bool new_kv = !is_usable || chosen.kv_type != options.kv_type;
-  const bool new_scratch = !is_usable || new_limits.step_tokens != limits.step_tokens ||
+  const bool new_kv = !is_usable || other_contexts || chosen.kv_type != options.kv_type;
+  const bool new_scratch = !is_usable || other_contexts || new_limits.step_tokens != limits.step_tokens ||
                            new_limits.logit_rows != limits.logit_rows;
   const bool new_threads = chosen.cpu_threads != options.cpu_threads;
   is_usable = false;
   options = chosen;
+  asked_limits = asked;
   limits = new_limits;
   contexts = ContextLengths(limits, spec.vocabulary);
   on_all_ranks([&](Rank& rank) {
@@ -289,6 +291,7 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
       rank.host = rank_cpu(options);
       rank.device = rank.host;
     }
+    if (new_kv) rank.kv = {};  // its memory before that of the new scratch
     if (new_scratch) make_scratch_of(rank);
     if (rank.decode_loop) rank.decode_loop->forget_graphs();  // top_k, cache tables or threads may differ
     if (new_kv) make_kv(rank);
@@ -362,7 +365,8 @@ Decoded Engine::decode(const DecodeRequest& request) {
 void Engine::start_decode(const DecodeRequest& request) { impl_->start_decode(request); }
 Decoded Engine::finish_decode() { return impl_->finish_decode(); }
 
-bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options); }
+bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options, impl_->asked_limits); }
+bool Engine::reconfigure(const EngineOptions& options, const EngineLimits& limits) { return impl_->reconfigure(options, limits); }
 
 RunStats Engine::stats() const { return impl_->stats(); }
 

@@ -88,6 +88,7 @@ class Engine {
   // nothing changed: make a new Engine. Throws InputError as the constructor does; std::bad_alloc or std::runtime_error
   // when memory or disk do not suffice, after which only reconfigure() and destruction are left.
   bool reconfigure(const EngineOptions& options);
+  bool reconfigure(const EngineOptions& options, const EngineLimits& limits);  // for other limits too
 
   RunStats stats() const;      // counters since the last reset
   void reset_stats();

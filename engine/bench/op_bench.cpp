@@ -34,7 +34,6 @@ namespace moetune {
 namespace {
 
 constexpr std::int64_t kFillTokens = 256;       // of a step that fills the KV cache
-constexpr std::int64_t kReadBytes = 256 << 20;  // of a layer of op `read`
 constexpr int kSmallVocabulary = 64;            // where no op needs the head
 
 bool reads_cache(const std::string& op) { return op == "attention" || op == "attention_half" || op == "layer"; }
@@ -72,7 +71,7 @@ std::shared_ptr<const Checkpoint> fitted(const std::shared_ptr<const Checkpoint>
                                          const OpBenchSetup& setup) {
   const ModelSpec& whole = checkpoint->spec();
   if (!whole.is_synthetic) return checkpoint;
-  const std::int64_t read_bytes = has(setup.ops, "read") ? kWantedLayers * kReadBytes : 0;
+  const std::int64_t read_bytes = has(setup.ops, "read") ? kWantedLayers * setup.read_bytes : 0;
   for (int layers = kWantedLayers; layers >= 1; --layers) {
     const ModelSpec spec = with_layers(whole, setup, layers);
     const std::int64_t needed = plan_memory(spec, options, limits_of(setup)).total() + read_bytes;
@@ -132,13 +131,14 @@ void OpBench::make_rank(const EngineOptions& options) {
 
 // Random words, so that nothing of the path to memory can compress them.
 void OpBench::make_read_block() {
-  read_block_ = Buffer(rank_->device, kWantedLayers * kReadBytes);
+  read_block_ = Buffer(rank_->device, kWantedLayers * setup_.read_bytes);
   read_sum_ = OwnedTensor(rank_->device, NumberType::i32, {1});
-  std::vector<std::uint32_t> pattern(std::size_t{1} << 22);
+  std::vector<std::uint32_t> pattern(static_cast<std::size_t>(std::min(setup_.read_bytes, std::int64_t{16} << 20)) / sizeof(std::uint32_t));
   std::mt19937 random(static_cast<unsigned>(setup_.seed));
   std::ranges::generate(pattern, std::ref(random));
   const auto bytes = static_cast<std::int64_t>(pattern.size() * sizeof(std::uint32_t));
-  for (std::int64_t at = 0; at < read_block_.bytes(); at += bytes) copy_to_device(rank_->device, pattern.data(), read_block_.data() + at, bytes);
+  for (std::int64_t at = 0; at < read_block_.bytes(); at += bytes)
+    copy_to_device(rank_->device, pattern.data(), read_block_.data() + at, std::min(bytes, read_block_.bytes() - at));
 }
 
 void OpBench::place_tokens(std::int64_t tokens) {
@@ -204,7 +204,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
   const ModelSpec& spec = *spec_;
   Scratch& scratch = rank.scratch;
   if (op == "read") {
-    const std::int64_t bytes = kReadBytes;
+    const std::int64_t bytes = setup_.read_bytes;
     const auto offset = static_cast<std::int64_t>(layer.index % kWantedLayers) * bytes;
     return run(rank.device, ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
   }
@@ -330,7 +330,7 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   const bool routes = op == "experts" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
   if (routes) timing.experts_touched = touched(layers, tokens);
   const OpWork work{.tokens = tokens, .context = setup_.context, .is_prompt = setup_.is_prompt, .experts_touched = timing.experts_touched};
-  timing.cost = op == "read" ? OpCost{static_cast<double>(kReadBytes), 0.0} : op_cost(op, *spec_, options_, layers.front().index, work);
+  timing.cost = op == "read" ? OpCost{static_cast<double>(setup_.read_bytes), 0.0} : op_cost(op, *spec_, options_, layers.front().index, work);
   timing.is_cold = timing.cost.bytes * timing.layers > static_cast<double>(setup_.cold_bytes);
 
   SharedBuffer clock(rank.device, 2 * static_cast<std::int64_t>(sizeof(std::int64_t)));

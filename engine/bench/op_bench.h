@@ -20,6 +20,7 @@ struct OpBenchSetup {
   bool is_prompt = false;         // the tokens follow each other in one sequence; else each is the last of its own
   std::int64_t device_bytes = 0;  // to stay within; 0: no limit
   std::int64_t cold_bytes = 0;    // read between two uses of the same weights: more than the device's caches keep
+  std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
 };
 

@@ -24,6 +24,8 @@ namespace {
 
 constexpr std::int64_t most_tokens = 1 << 16;
 constexpr std::int64_t usual_context = 512;
+constexpr std::int64_t read_bytes_gpu = std::int64_t{256} << 20;  // of one of 16 blocks
+constexpr std::int64_t read_bytes_cpu = std::int64_t{64} << 20;
 constexpr int least_runs = 6;  // below, the median has no interval
 
 std::vector<std::string> ops_of(const std::string& text, const ModelSpec& spec) {
@@ -150,6 +152,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                  .is_prompt = options.is_prompt,
                  .device_bytes = hardware.device_bytes,
                  .cold_bytes = cold_reuse_bytes(device.kind),
+                 .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
                  .seed = common.seed});
   const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
 

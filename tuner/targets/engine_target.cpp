@@ -205,6 +205,18 @@ TargetResult EngineTarget::measure(const Configuration& configuration, std::uint
   }
 }
 
+bool EngineTarget::take_over(const nlohmann::json& setup) {
+  const JsonFields fields(setup, "worker setup");
+  if (fields.text("target") != "engine") return false;
+  EngineTargetSetup wanted = engine_target_setup_from_json(fields.object("engine"), fields.place("engine"));
+  EngineTargetSetup same = setup_;
+  same.workload = wanted.workload;
+  same.latency_seconds = wanted.latency_seconds;
+  if (to_json_value(same) != to_json_value(wanted)) return false;
+  setup_ = std::move(wanted);
+  return true;
+}
+
 TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
   const EngineLimits limits = limits_of(setup_.workload);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
@@ -274,7 +286,7 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
 }
 
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
-  if (!workload_engine_ || !workload_engine_->reconfigure(options)) {
+  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload))) {
     progress("loading");
     workload_engine_.reset();
     if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload))) scoring_engine_.reset();

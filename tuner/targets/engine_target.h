@@ -53,6 +53,8 @@ class EngineTarget : public Target {
   EngineTarget(EngineTargetSetup setup, const ProgressWords& progress);
 
   TargetResult measure(const Configuration& configuration, std::uint64_t seed, const ProgressWords& progress) override;
+  // Of the same model another workload, or another time for it: weights, reference and known accuracies stay.
+  bool take_over(const nlohmann::json& setup) override;
 
  private:
   // Accuracy of the knobs that change the output, and how the first tokens of a window came out.
