@@ -155,7 +155,7 @@ struct Engine::Impl {
   std::vector<StepToken> prompt_step;
   std::int64_t tokens_run = 0;
   bool is_decoding = false;        // between start_decode() and finish_decode()
-  std::optional<Decoded> decoded;  // the same, where the steps are done already
+  std::optional<Decoded> already_decoded;  // the same, where the steps are done already
 };
 
 std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
@@ -208,10 +208,10 @@ void Engine::Impl::accept_all(const DecodeRequest& request) {
 void Engine::Impl::start_decode(const DecodeRequest& request) {
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
-  decoded.reset();
+  already_decoded.reset();
   Rank& rank = *ranks.front();
   if (!rank.decode_loop) {
-    decoded = decode_by_steps(request);
+    already_decoded = decode_by_steps(request);
     return;
   }
   accept_all(request);
@@ -229,7 +229,7 @@ void Engine::Impl::start_decode(const DecodeRequest& request) {
 }
 
 Decoded Engine::Impl::finish_decode() {
-  if (decoded) return std::exchange(decoded, std::nullopt).value();
+  if (already_decoded) return std::exchange(already_decoded, std::nullopt).value();
   if (!std::exchange(is_decoding, false)) throw std::logic_error("finish_decode(): no decoding was started");
   try {
     return ranks.front()->decode_loop->finish();
