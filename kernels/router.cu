@@ -69,6 +69,8 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   cuda::let_next_start();
   cuda::wait_for_previous();
 
+  cuda::SyntheticInputs synthetic{};
+  if (share == 0 && lane == 0 && is_expert) synthetic = cuda::load_synthetic(work.synthetic, token, expert);
   const float* x = work.x.row(token);
   float dot = 0.0F;
   float square = 0.0F;
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   if (share == 0 && lane == 0 && is_expert) {
     float sum = 0.0F;
     for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
-    work.logits.row(token)[expert] = cuda::synthetic_or(work.synthetic, token, static_cast<std::uint32_t>(expert), sum * inverse);
+    work.logits.row(token)[expert] = cuda::synthetic_or(work.synthetic, synthetic, static_cast<std::uint32_t>(expert), sum * inverse);
   }
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -7,7 +7,8 @@ __global__ void synthetic_logits(cuda::Rows logits, cuda::Synthetic op, int expe
   cuda::let_next_start();
   cuda::wait_for_previous();
   for (int expert = static_cast<int>(threadIdx.x); expert < experts; expert += static_cast<int>(blockDim.x))
-    logits.row(blockIdx.x)[expert] = cuda::synthetic_or(op, blockIdx.x, static_cast<std::uint32_t>(expert), 0.0F);
+    logits.row(blockIdx.x)[expert] =
+        cuda::synthetic_or(op, cuda::load_synthetic(op, blockIdx.x, expert), static_cast<std::uint32_t>(expert), 0.0F);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct OpBenchSetup {
   std::int64_t context = 512;
   bool is_prompt = false;         // the tokens follow each other in one sequence; else each is the last of its own
   std::int64_t device_bytes = 0;  // to stay within; 0: no limit
-  std::int64_t cold_bytes = 0;    // read between two uses of the same weights: more than the device's caches keep
+  std::int64_t cold_bytes = 0;    // more than the device's caches keep: read between two uses of the same weights
   std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
 };
@@ -28,7 +28,7 @@ struct OpTiming {
   std::string op;
   std::int64_t tokens = 0;
   int layers = 0;                   // distinct ones in the graph
-  bool is_cold = false;              // together they read more than OpBenchSetup::cold_bytes
+  bool is_flushed = false;           // they read so little that other memory was read before each run, to empty the caches
   double experts_touched = 0.0;     // of a layer, mean
   std::vector<double> microseconds;  // of one layer, per run
   OpCost cost;                      // of one layer
@@ -65,6 +65,7 @@ class OpBench {
   void set_residual(std::int64_t tokens);
   void run_op(const std::string& op, const Layer& layer, std::int64_t tokens);
   void run_before(const std::string& op, const Layer& layer, std::int64_t tokens);
+  void flush_caches();
   void poison(const std::string& op, std::int64_t tokens);
   void check_outputs(const std::string& op, std::int64_t tokens);
   double touched(const std::vector<Layer>& layers, std::int64_t tokens);
@@ -78,6 +79,7 @@ class OpBench {
   std::unique_ptr<Rank> rank_;
   std::vector<float> start_;  // the residual stream's rows before a run
   Buffer read_block_;
+  Buffer flush_block_;
   OwnedTensor read_sum_;
 };
 

@@ -78,7 +78,7 @@ nlohmann::json to_json(const OpTiming& timing, const Shares& shares) {
                            {"read_share", shares.read_share},
                            {"tensor_share", nullptr},
                            {"distinct_layers", timing.layers},
-                           {"weights_from_memory", timing.is_cold},
+                           {"caches_emptied", timing.is_flushed},
                            {"experts_touched", timing.experts_touched}};
   if (shares.interval) {
     object["low"] = shares.interval->low;
@@ -96,7 +96,7 @@ std::vector<std::string> row_of(const OpTiming& timing, const Shares& shares) {
           fmt::format("{:.2f}", 1e-6 * timing.cost.bytes),
           fmt::format("{:.1f}", 100.0 * shares.read_share),
           shares.tensor_share ? fmt::format("{:.1f}", 100.0 * *shares.tensor_share) : "",
-          fmt::format("{}{}", timing.layers, timing.is_cold ? "" : " *")};
+          fmt::format("{}{}", timing.layers, timing.is_flushed ? " *" : "")};
 }
 
 EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions& options, const std::vector<std::string>& settings, DeviceKind device) {
@@ -160,13 +160,13 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
               .alignment = {Align::left, Align::right, Align::right, Align::left, Align::right, Align::right, Align::right, Align::right},
               .rows = {}};
   nlohmann::json results = nlohmann::json::array();
-  bool is_cold = true;
+  bool any_flushed = false;
   int fewest = kWantedLayers;
   for (const std::string& op : ops)
     for (const std::int64_t tokens : counts) {
       const OpTiming timing = bench.time(op, tokens, options.runs);
       const Shares shares = shares_of(timing, rates);
-      is_cold = is_cold && timing.is_cold;
+      any_flushed = any_flushed || timing.is_flushed;
       if (op != "head") fewest = std::min(fewest, timing.layers);
       table.rows.push_back(row_of(timing, shares));
       results.push_back(to_json(timing, shares));
@@ -177,7 +177,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                               hardware.memory_gb_per_s, rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
   if (fewest < kWantedLayers)
     notes.push_back(fmt::format("Only {} distinct layers, not {}: {}.", fewest, kWantedLayers, spec.is_synthetic ? "no more fit into memory" : "the model has no more"));
-  if (!is_cold) notes.emplace_back("* so little that it stays in the caches from one run to the next: times flatter.");
+  if (any_flushed) notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name, name_of(expert_type(spec, engine)), context, where));
   console.result(table.text());
