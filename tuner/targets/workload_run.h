@@ -3,7 +3,8 @@
 // Decoding is fed the text that follows the prompt in the calibration text instead of the model's own choice, which is
 // computed and dropped: every configuration then decodes the same tokens, so their times can be compared, and experts are
 // asked for as real text asks for them (a small model left alone soon repeats itself, which flatters every cache).
-// Pauses of a workload (tools, typing) are left out: nothing of ours runs in them.
+// Pauses of a workload (tools, typing) are not waited for: nothing of ours runs in them. But what is typed faster than it can be
+// read piles up, and the first token waits for that.
 #pragma once
 
 #include <cstdint>
