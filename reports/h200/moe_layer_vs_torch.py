@@ -4,7 +4,7 @@
     python3 moe_layer_vs_torch.py PROGRAM [--out FILE] [--shapes NAME,...] [--tokens N,...]
 
 PROGRAM: moetune. Both sides do the same work in bf16: router product, softmax or sigmoid scores, top-k, the experts' gated
-feed-forward, weighted sum; no shared expert. Inputs are random, outputs poisoned and checked, weights come from as many
+feed-forward, weighted sum; no shared expert, and routing as random inputs and weights give it. Inputs are random, outputs poisoned and checked, weights come from as many
 distinct layers (at most 16) as fit, one after the other in a graph. Prints microseconds of a layer and the ratio; writes the
 same as tab-separated values.
 """
@@ -18,9 +18,9 @@ import torch
 
 SHAPES = {
     # name: hidden, inner, experts, k, and the model that has it here
-    "qwen3-30b": (2048, 768, 128, 8, "qwen3-30b-a3b"),
-    "mixtral": (4096, 14336, 8, 2, "mixtral-8x7b"),
-    "deepseek-v3": (7168, 2048, 256, 8, "deepseek-v3:shared=0,groups=1,kept_groups=1"),
+    "qwen3-30b": (2048, 768, 128, 8, "qwen3-30b-a3b:routing=0"),
+    "mixtral": (4096, 14336, 8, 2, "mixtral-8x7b:routing=0"),
+    "deepseek-v3": (7168, 2048, 256, 8, "deepseek-v3:shared=0,groups=1,kept_groups=1,routing=0"),
 }
 WANTED_LAYERS = 16
 SPARE_BYTES = 12 << 30  # activations of 4,096 tokens, graphs, the context
