@@ -55,7 +55,7 @@ ModelSpec with_layers(ModelSpec spec, const OpBenchSetup& setup, int layers) {
     return std::ranges::any_of(ops, [&](const char* op) { return has(setup.ops, op); });
   };
   const bool routes = spec.moe_layer_count() > 0;
-  const bool needs_any = needs({"attention", "attention_half", "router", "experts", "shared", "moe", "layer"});
+  const bool needs_any = needs({"attention", "attention_half", "router", "experts", "routed", "shared", "moe", "layer"});
   const int dense = needs({"dense"}) || (!routes && needs_any) ? layers : 0;
   const int moe = routes && needs_any ? layers : 0;
   spec.moe_layers.assign(static_cast<std::size_t>(dense), false);
@@ -242,6 +242,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
                                       .scale = rank.weights.softmax_scale,
                                       .window = spec.sliding_window});
   }
+  if (op == "routed") return run_op("router", layer, tokens), run_op("experts", layer, tokens);
   if (op == "router") return run_router(rank, weights, layer.index, tokens);
   if (op == "experts") return run_resident_experts(rank, normed, layer.moe_index, residual);
   if (op == "shared") return run_shared_experts(rank, weights, normed, residual);
@@ -264,7 +265,7 @@ std::vector<Tensor> OpBench::outputs(const std::string& op, std::int64_t tokens)
   const auto add = [&](const OwnedTensor& tensor, std::initializer_list<std::int64_t> shape) { tensors.push_back(first_rows(tensor, shape)); };
   if (op == "attention" && is_mla) add(scratch.attended_latent, {tokens, heads, spec.kv_lora_rank});
   if (op == "attention_half" || op == "layer" || (op == "attention" && !is_mla)) add(scratch.attended, {tokens, heads, value_head_width(spec)});
-  if (op == "router" || op == "moe" || op == "layer") {
+  if (op == "router" || op == "routed" || op == "moe" || op == "layer") {
     if (spec.moe_layer_count() > 0) {
       add(scratch.router_logits, {tokens, spec.experts});
       add(scratch.expert_weights, {tokens, rank_->top_k});
@@ -338,7 +339,7 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   timing.op = op;
   timing.tokens = tokens;
   timing.layers = static_cast<int>(layers.size());
-  const bool routes = op == "experts" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
+  const bool routes = op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
   if (routes) timing.experts_touched = touched(layers, tokens);
   const OpWork work{.tokens = tokens, .context = setup_.context, .is_prompt = setup_.is_prompt, .experts_touched = timing.experts_touched};
   timing.cost = op == "read" ? OpCost{static_cast<double>(setup_.read_bytes), 0.0} : op_cost(op, *spec_, options_, layers.front().index, work);

@@ -65,6 +65,7 @@ const std::vector<OpFacts>& known_ops() {
       {"attention_half", "norm, projections, rotary embedding, KV cache, attention, output projection"},
       {"router", "norm, router product, scores, top-k"},
       {"experts", "routed experts and their weighted sum"},
+      {"routed", "router and experts, without shared ones"},
       {"shared", "shared experts"},
       {"moe", "router, experts and shared experts: the feed-forward half of a layer that routes"},
       {"dense", "norm and feed-forward of a layer that does not route"},
@@ -76,7 +77,7 @@ const std::vector<OpFacts>& known_ops() {
 std::vector<std::string> op_names(const ModelSpec& spec) {
   std::vector<std::string> names;
   for (const OpFacts& op : known_ops()) {
-    const bool routes = op.name == "router" || op.name == "experts" || op.name == "moe";
+    const bool routes = op.name == "router" || op.name == "experts" || op.name == "routed" || op.name == "moe";
     if (routes && spec.moe_layer_count() == 0) continue;
     if (op.name == "shared" && (spec.moe_layer_count() == 0 || spec.shared_experts == 0)) continue;
     if (op.name == "dense" && spec.moe_layer_count() == spec.layers) continue;
@@ -96,6 +97,7 @@ OpCost op_cost(const std::string& op, const ModelSpec& spec, const EngineOptions
   if (op == "attention_half") return attention;
   if (op == "router") return router;
   if (op == "experts") return experts(spec, options, work);
+  if (op == "routed") return router + experts(spec, options, work);
   if (op == "shared") return shared;
   if (op == "moe") return moe;
   if (op == "dense") return feed_forward(shape.dense, tokens);

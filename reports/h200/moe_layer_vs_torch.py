@@ -20,7 +20,7 @@ SHAPES = {
     # name: hidden, inner, experts, k, and the model that has it here
     "qwen3-30b": (2048, 768, 128, 8, "qwen3-30b-a3b:routing=0"),
     "mixtral": (4096, 14336, 8, 2, "mixtral-8x7b:routing=0"),
-    "deepseek-v3": (7168, 2048, 256, 8, "deepseek-v3:shared=0,groups=1,kept_groups=1,routing=0"),
+    "deepseek-v3": (7168, 2048, 256, 8, "deepseek-v3:groups=1,kept_groups=1,routing=0"),
 }
 WANTED_LAYERS = 16
 SPARE_BYTES = 12 << 30  # activations of 4,096 tokens, graphs, the context
@@ -98,7 +98,7 @@ def torch_times(hidden, inner, experts, k, counts, runs):
 
 
 def our_times(program, model, counts, runs):
-    command = [program, "measure", "--op", "moe", "--model", model, "--type", "bf16", "--tokens", ",".join(map(str, counts)),
+    command = [program, "measure", "--op", "routed", "--model", model, "--type", "bf16", "--tokens", ",".join(map(str, counts)),
                "--context", "1", "--runs", str(runs), "--device", "cuda", "--json"]
     document = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     return {result["tokens"]: result for result in document["results"]}, document

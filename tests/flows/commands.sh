@@ -51,7 +51,7 @@ python3 - <<'PY' || fail "measure --op --json is not what it should be"
 import json
 document = json.load(open("out.txt"))
 results = {result["op"]: result for result in document["results"]}
-assert set(results) == {"read", "attention", "attention_half", "router", "experts", "moe", "layer", "head"}, results.keys()
+assert set(results) == {"read", "attention", "attention_half", "router", "experts", "routed", "moe", "layer", "head"}, results.keys()
 assert document["knobs"]["expert_quant"] == "int8" and document["read_gb_per_s"] > 0 and document["tensor_tflops"] is None
 for result in results.values():
     assert result["microseconds"] > 0 and result["low"] <= result["microseconds"] <= result["high"] and result["n"] == 6, result
