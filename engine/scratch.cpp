@@ -58,28 +58,28 @@ Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items) {
 std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens) {
   if (options.device == DeviceKind::cpu) return 0;
   constexpr std::int64_t kF32 = 4;
-  constexpr std::int64_t kBf16 = 2;
+  constexpr std::int64_t kLeast = std::int64_t{4} << 20;  // partial sums of products that are cut along their inputs
   const auto padded = [](std::int64_t width) { return (width + 255) / 256 * 256; };
   const std::int64_t hidden = padded(spec.hidden);
   const int moe_layers = spec.moe_layer_count();
   const std::int64_t shared = moe_layers > 0 ? shard.shared_inner(spec).count : 0;
   const std::int64_t dense = std::max(moe_layers < spec.layers ? shard.dense_inner(spec).count : 0, shared);
-  std::int64_t most = tokens * (padded(dense) * kF32 + hidden * kBf16);
+  const std::int64_t rows = tokens + 8;  // of a tile
+  // Inputs and activated rows of a feed-forward, in f32 or as two bf16 parts.
+  std::int64_t most = std::max(kLeast, rows * (padded(dense) + hidden) * kF32);
   if (moe_layers > 0) {
-    // Activated rows of every choice, the inputs in bf16, and the lists that sort choices by expert.
-    const std::int64_t pairs = tokens * spec.experts_per_token;
-    const std::int64_t lists = 16 * (pairs + 2 * spec.experts) + 4096;
-    most = std::max(most, pairs * padded(shard.expert_inner(spec).count) * kF32 + tokens * hidden * kBf16 + lists);
+    // The same of every choice, an expert's rows filled up to a tile, and the lists that sort choices by expert.
+    const std::int64_t choices = tokens * spec.experts_per_token + std::min<std::int64_t>(tokens * spec.experts_per_token, spec.experts) * 8;
+    const std::int64_t lists = 16 * (choices + 2 * spec.experts) + 4096;
+    most = std::max(most, choices * (padded(shard.expert_inner(spec).count) + hidden) * kF32 + lists);
   }
-  // Inputs of a product in bf16.
   const std::int64_t heads = shard.heads(spec).count;
-  const std::int64_t widest = std::max({hidden, padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)), std::int64_t{spec.q_lora_rank}});
-  most = std::max(most, tokens * widest * kBf16);
+  const std::int64_t widest = std::max({padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)), std::int64_t{spec.q_lora_rank}});
+  most = std::max(most, rows * widest * kF32);
   // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest card are busy.
   constexpr std::int64_t kMostPieces = 512;
   const std::int64_t width = (spec.attention == AttentionKind::mla ? spec.kv_lora_rank : spec.head_dim) + 2;
-  most = std::max(most, (tokens + kMostPieces) * heads * width * kF32);
-  return most;
+  return std::max(most, (tokens + kMostPieces) * heads * width * kF32);
 }
 
 std::int64_t Scratch::bytes() const {
