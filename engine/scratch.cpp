@@ -76,10 +76,11 @@ std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& option
   const std::int64_t heads = shard.heads(spec).count;
   const std::int64_t widest = std::max({padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)), std::int64_t{spec.q_lora_rank}});
   most = std::max(most, rows * widest * kF32);
-  // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest card are busy.
-  constexpr std::int64_t kMostPieces = 512;
+  // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest card are busy; of
+  // more tokens than that it is not.
+  constexpr std::int64_t kMostPieces = 320;
   const std::int64_t width = (spec.attention == AttentionKind::mla ? spec.kv_lora_rank : spec.head_dim) + 2;
-  return std::max(most, (tokens + kMostPieces) * heads * width * kF32);
+  return std::max(most, kMostPieces * heads * width * kF32);
 }
 
 std::int64_t Scratch::bytes() const {
