@@ -72,6 +72,8 @@ class EngineTarget : public Target {
   int most_groups(int base);
   std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
+  // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study.
+  void settle_arrivals(const ProgressWords& progress);
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "tuner/targets/arrivals.h"
 #include "tuner/targets/divergence.h"
 
 namespace moetune {
@@ -120,6 +121,7 @@ EngineLimits limits_of(const Workload& workload) {
 }
 
 RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run) {
+  if (workload.poisson_arrivals && workload.arrivals_per_s > 0.0) return run_arrivals(engine, workload, text, run);
   return Run(engine, workload, text, run)();
 }
 
