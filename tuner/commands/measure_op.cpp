@@ -151,7 +151,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                  .context = context,
                  .is_prompt = options.is_prompt,
                  .device_bytes = hardware.device_bytes,
-                 .cold_bytes = cold_reuse_bytes(device.kind),
+                 .cold_bytes = device.kind == DeviceKind::cuda ? cold_reuse_bytes(device.kind) : 2 * last_level_cache_bytes(),
                  .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
                  .seed = common.seed});
   const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
