@@ -74,14 +74,10 @@ Tensor layers(Rank& rank, std::int64_t tokens) {
 
 }  // namespace
 
-void place_step(Rank& rank, const StepInputs& step) {
+void decode_step(Rank& rank, const StepInputs& step, float* logits) {
   upload(rank, step.ids, rank.scratch.ids);
   upload(rank, step.sequences, rank.scratch.sequences);
   upload(rank, step.positions, rank.scratch.positions);
-}
-
-void decode_step(Rank& rank, const StepInputs& step, float* logits) {
-  place_step(rank, step);
   const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()));
   if (!step.wanted.empty()) logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);
 }

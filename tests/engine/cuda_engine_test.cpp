@@ -169,7 +169,7 @@ TEST_P(CudaEngine, KvTypes) {
 TEST_P(CudaEngine, QuantizedWeightsAreThoseOfTheCpu) {
   const Golden model = golden(GetParam());
   for (const char* knob : {"expert_quant", "dense_quant"})
-    for (const char* type : {"int8", "int4", "int4_g32", "bf16"}) {
+    for (const char* type : {"fp8", "int8", "int4", "int4_g32", "mxfp4", "bf16"}) {
       const Settings settings = with_types_of_a_gpu(model, {{knob, type}});
       const Expected expected = on_the_cpu(model, settings);
       Engine engine = gpu_engine(model, settings);
