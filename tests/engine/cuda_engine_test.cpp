@@ -165,6 +165,21 @@ TEST_P(CudaEngine, KvTypes) {
   }
 }
 
+// A cache of bytes is another model, the same one on both sides: but a rounding that falls the other way there costs more.
+TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
+  const Golden model = golden(GetParam());
+  constexpr double kByte = 4e-2;
+  for (const char* type : {"fp8", "int8"}) {
+    const Settings settings = with_types_of_a_gpu(model, {{"kv_type", type}});
+    const Expected expected = on_the_cpu(model, settings);
+    EXPECT_GT(relative_error(expected.logits, model.logits), 1e-5) << type << " changes something";
+    Engine engine = gpu_engine(model, settings);
+    replay_routing(engine, expected.routing);
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected.logits), kByte) << type << " prefill";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), kByte) << type << " decode";
+  }
+}
+
 // Quantized weights are the same numbers on both sides: only the activations are rounded.
 TEST_P(CudaEngine, QuantizedWeightsAreThoseOfTheCpu) {
   const Golden model = golden(GetParam());
