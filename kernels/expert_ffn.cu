@@ -2,6 +2,7 @@
 #include "kernels/expert_ffn.h"
 
 #include "kernels/cuda/ffn_tiles.cuh"
+#include "kernels/cuda/prompt_ops.cuh"
 
 namespace moetune {
 namespace {
@@ -50,6 +51,33 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
   return work;
 }
 
+// A step of many tokens: rows of all choices at once. False: it is not one, or its tensors lie apart.
+bool run_as_prompt(Cuda& cuda, const ExpertFfn& op) {
+  const auto tokens = static_cast<int>(op.ids.dim(0));
+  const auto k = static_cast<int>(op.ids.dim(1));
+  const ExpertLayout& layout = op.layout;
+  if (!cuda::takes_prompt(tokens) || layout.gate.packing != Packing::tiles || layout.up.type != layout.gate.type ||
+      layout.down.type != layout.gate.type || op.rows.stride(0) != k * op.rows.stride(1))
+    return false;
+  const auto* slots = static_cast<const unsigned char*>(op.slots);
+  cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
+                          .tokens = tokens,
+                          .gate = layout.gate,
+                          .up = layout.up,
+                          .down = layout.down,
+                          .gate_data = slots,
+                          .up_data = slots + layout.up_offset,
+                          .down_data = slots + layout.down_offset,
+                          .slot_bytes = layout.bytes,
+                          .k = k,
+                          .experts = static_cast<int>(op.slot_of_expert.dim(0)),
+                          .ids = op.ids.i32(),
+                          .ids_stride = op.ids.stride(0),
+                          .slot_of_expert = op.slot_of_expert.i32(),
+                          .y = {op.rows.f32(), op.rows.stride(1)}});
+  return true;
+}
+
 void run_rows(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
   cuda::run_down(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
 }
@@ -70,7 +98,7 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
 }  // namespace
 
 void run(Cuda& cuda, const ExpertFfn& op) {
-  if (op.x.dim(0) == 0) return;
+  if (op.x.dim(0) == 0 || run_as_prompt(cuda, op)) return;
   FfnWork work = prepare(cuda, op);
   // Alone, down writes a row for every choice: it does not join.
   work.is_activated_f32 = work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
@@ -80,6 +108,7 @@ void run(Cuda& cuda, const ExpertFfn& op) {
 
 void run(Cuda& cuda, const RoutedFfn& op) {
   if (op.y.dim(0) == 0) return;
+  if (run_as_prompt(cuda, op.ffn)) return run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
   FfnWork work = prepare(cuda, op.ffn);
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
