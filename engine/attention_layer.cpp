@@ -73,7 +73,8 @@ void attend_grouped(Rank& rank, const LayerWeights& layer_weights, int layer, co
                              .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.head_dim}),
                              .kv_heads = static_cast<int>(kv_heads),
                              .scale = rank.weights.softmax_scale,
-                             .window = spec.sliding_window});
+                             .window = spec.sliding_window,
+                             .runs = rank.runs});
 }
 
 // The key up-projection is moved to the query and the value up-projection behind the attention, so that the

@@ -1,5 +1,6 @@
 #include "kernels/attention.h"
 #include "kernels/cuda/attend.cuh"
+#include "kernels/cuda/attend_prompt.cuh"
 
 namespace moetune {
 namespace {
@@ -42,21 +43,22 @@ void run(Cuda& cuda, const Attention& op) {
                                 .window = op.window,
                                 .capacity = static_cast<int>(op.k_cache.dim(1)),
                                 .scale = op.scale};
-  cuda::attend(cuda, op.k_cache.type(), shape,
-               {.q = op.q.f32(),
-                .q_strides = {op.q.stride(0), op.q.stride(1)},
-                .q_width = head_dim,
-                .q_rest = nullptr,
-                .q_rest_strides = {},
-                .keys = op.k_cache.data(),
-                .values = op.v_cache.data(),
-                .slot_stride = op.k_cache.stride(0),
-                .row_stride = op.k_cache.stride(1),
-                .head_stride = head_dim,
-                .sequences = op.sequences.i32(),
-                .positions = op.positions.i32(),
-                .y = op.y.f32(),
-                .y_strides = {op.y.stride(0), op.y.stride(1)}});
+  const cuda::AttendInputs inputs{.q = op.q.f32(),
+                                  .q_strides = {op.q.stride(0), op.q.stride(1)},
+                                  .q_width = head_dim,
+                                  .q_rest = nullptr,
+                                  .q_rest_strides = {},
+                                  .keys = op.k_cache.data(),
+                                  .values = op.v_cache.data(),
+                                  .slot_stride = op.k_cache.stride(0),
+                                  .row_stride = op.k_cache.stride(1),
+                                  .head_stride = head_dim,
+                                  .sequences = op.sequences.i32(),
+                                  .positions = op.positions.i32(),
+                                  .y = op.y.f32(),
+                                  .y_strides = {op.y.stride(0), op.y.stride(1)}};
+  if (cuda::attends_as_prompt(op.k_cache.type(), shape, inputs, op.runs)) return cuda::attend_prompt(cuda, shape, inputs);
+  cuda::attend(cuda, op.k_cache.type(), shape, inputs);
 }
 
 }  // namespace moetune

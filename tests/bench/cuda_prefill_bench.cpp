@@ -173,7 +173,8 @@ class Bench {
                            .positions = positions_,
                            .y = attended_.reshaped({tokens_, shape_.heads, shape_.head_dim}),
                            .kv_heads = static_cast<int>(shape_.kv_heads),
-                           .scale = 0.1F});
+                           .scale = 0.1F,
+                           .runs = 1});
   }
   void output(const Layer& l) { run(device_, Gemm{.x = attended_, .w = l.o, .y = residual_, .accumulate = true}); }
   void route(const Layer& l) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "kernels/attention.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/gemm.h"
@@ -222,6 +223,55 @@ TEST_F(CudaPrompt, RowsOfARouter) {
       run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view()});
       expect_near(gy, y.view(), 1e-6, std::string(name_of(type)) + " " + std::to_string(out) + "x" + std::to_string(in));
     }
+}
+
+// Ends of several prompts in one step, with and without a window; a block has 128 tokens, a tile 64 keys.
+TEST_F(CudaPrompt, AttentionOfRuns) {
+  struct Part {
+    int sequence;
+    int first;  // position
+    int tokens;
+  };
+  const std::vector<std::vector<Part>> steps = {
+      {{0, 0, 300}}, {{1, 413, 129}}, {{0, 0, 40}, {2, 100, 60}, {1, 3, 100}, {0, 590, 1}, {2, 0, 70}}};
+  const std::int64_t context = 640;
+  for (const auto& [heads, kv_heads, dim] : {std::tuple<int, int, std::int64_t>{4, 2, 64}, {6, 1, 128}, {3, 3, 128}})
+    for (const int window : {0, 70})
+      for (const std::vector<Part>& step : steps) {
+        std::vector<std::int32_t> slots;
+        std::vector<std::int32_t> at;
+        for (const Part& part : step)
+          for (int i = 0; i < part.tokens; ++i) slots.push_back(part.sequence), at.push_back(part.first + i);
+        const auto tokens = static_cast<std::int64_t>(at.size());
+        const OwnedTensor keys = stored_as(NumberType::bf16, random_floats({3, context, kv_heads * dim}, 1).view());
+        const OwnedTensor values = stored_as(NumberType::bf16, random_floats({3, context, kv_heads * dim}, 2).view());
+        const OwnedTensor q = random_floats({tokens, heads, dim}, 3);
+        const OwnedTensor sequences = ids(slots);
+        const OwnedTensor positions = ids(at);
+        const OwnedTensor y = poisoned({tokens, heads, dim});
+        const auto op = [&, kv = kv_heads](const Tensor& query, const Tensor& k, const Tensor& v, const Tensor& s, const Tensor& p, const Tensor& to) {
+          return Attention{.q = query,
+                           .k_cache = k,
+                           .v_cache = v,
+                           .sequences = s,
+                           .positions = p,
+                           .y = to,
+                           .kv_heads = kv,
+                           .scale = 0.3F,
+                           .window = window,
+                           .runs = static_cast<int>(step.size())};
+        };
+        run(cpu_, op(q.view(), keys.view(), values.view(), sequences.view(), positions.view(), y.view()));
+        for (const Path& path : kPaths) {
+          set_prompt_path(path.path);
+          const OwnedTensor poison = poisoned({tokens, heads, dim});
+          const Tensor gy = there(poison.view());
+          run(gpu(), op(there(q.view()), there(keys.view()), there(values.view()), there(sequences.view()), there(positions.view()), gy));
+          expect_near(gy, y.view(), path.path.most_split_tokens > 0 ? 5e-5 : 6e-3,
+                      std::string(path.name) + ", " + std::to_string(heads) + " heads of " + std::to_string(dim) + ", window " +
+                          std::to_string(window) + ", " + std::to_string(tokens) + " tokens");
+        }
+      }
 }
 
 }  // namespace
