@@ -1,9 +1,8 @@
-// A product with weights in rows (a router's) for many tokens, in f32: 64 tokens and up to 64 rows of weights a block. Routing
-// is decided by these sums, so that no tensor core may round them.
+// A product with weights in rows (a router's, or those of each of MLA's heads) for many tokens, in f32: 64 tokens and up to 64
+// rows of weights a block. Routing is decided by these sums, so that no tensor core may round them.
 #pragma once
 
 #include "kernels/cuda/view.cuh"
-#include "kernels/weight_matrix.h"
 
 namespace moetune::cuda {
 
@@ -26,10 +25,17 @@ __device__ __forceinline__ float4 four_numbers(const Number* row, int column, in
   return {v[0], v[1], v[2], v[3]};
 }
 
+// One matrix a head (blockIdx.z): how far apart inputs and weights lie.
+struct HeadSteps {
+  int heads = 1;
+  std::int64_t x = 0;
+  std::int64_t w = 0;
+};
+
 // TN rows of weights, 16 or 64. A thread has 4 of them and TN / 16 tokens; the next 32 columns are on their way while it
 // multiplies.
 template <class Number, int TN, class Result>
-__global__ void __launch_bounds__(256) tiled_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in, Result result) {
+__global__ void __launch_bounds__(256) tiled_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in, HeadSteps steps, Result result) {
   constexpr int TM = 64;
   constexpr int TK = 32;
   constexpr int kTokens = TN / 16;
@@ -39,6 +45,8 @@ __global__ void __launch_bounds__(256) tiled_rows(Rows x, int tokens, const Numb
   __shared__ __align__(16) float ws[TK][TN + 4];
   let_next_start();
   wait_for_previous();
+  x.data += blockIdx.z * steps.x;
+  w += blockIdx.z * steps.w;
   const auto thread = static_cast<int>(threadIdx.x);
   const int first_token = static_cast<int>(blockIdx.y) * TM;
   const int first_row = static_cast<int>(blockIdx.x) * TN;
@@ -112,13 +120,12 @@ __global__ void __launch_bounds__(256) tiled_rows(Rows x, int tokens, const Numb
 }
 
 template <class Number, class Result>
-void launch_tiled_rows(Cuda& cuda, Rows x, int tokens, const MatrixLayout& layout, const Number* w, const Result& result) {
-  const std::int64_t stride = layout.row_bytes / static_cast<std::int64_t>(sizeof(Number));
-  const auto out = static_cast<int>(layout.out);
+void launch_tiled_rows(Cuda& cuda, Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
+                       const HeadSteps& steps, const Result& result) {
   const int wide = out > 32 ? 64 : 16;
   launch(wide == 64 ? tiled_rows<Number, 64, Result> : tiled_rows<Number, 16, Result>,
-         {.grid = dim3(blocks_for(out, wide), blocks_for(tokens, 64)), .threads = 256}, cuda.state().stream, true, x, tokens, w,
-         stride, out, static_cast<int>(layout.in), result);
+         {.grid = dim3(blocks_for(out, wide), blocks_for(tokens, 64), static_cast<unsigned>(steps.heads)), .threads = 256},
+         cuda.state().stream, true, x, tokens, w, w_stride, out, in, steps, result);
 }
 
 }  // namespace moetune::cuda
