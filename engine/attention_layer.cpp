@@ -116,7 +116,8 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
                                 .sequences = step.sequences,
                                 .positions = step.positions,
                                 .y = attended_latent,
-                                .scale = rank.weights.softmax_scale});
+                                .scale = rank.weights.softmax_scale,
+                                .runs = rank.runs});
   run(rank.device,
       PerHeadGemm{.x = attended_latent,
                   .w = weights.value_up,

@@ -43,8 +43,8 @@ void run_rows(Cuda& cuda, const Gemm& op, const Result& result) {
   const MatrixLayout& layout = op.w.layout;
   cuda::with_float_type(layout.type, "a weight matrix in rows", [&](auto number) {
     using Number = decltype(number);
-    if (op.x.dim(0) >= cuda::kLeastTiledRows)
-      return cuda::launch_tiled_rows<Number>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)),
+    if (op.x.dim(0) >= cuda::kLeastManyRows)
+      return cuda::launch_many_rows<Number>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)),
                                              static_cast<const Number*>(op.w.data),
                                              layout.row_bytes / static_cast<std::int64_t>(sizeof(Number)),
                                              static_cast<int>(layout.out), static_cast<int>(layout.in), {}, result);

@@ -1,4 +1,5 @@
 #include "kernels/cuda/attend.cuh"
+#include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/rows_gemm.cuh"
 #include "kernels/mla_attention.h"
 
@@ -41,8 +42,8 @@ struct HeadResult {
 void run(Cuda& cuda, const PerHeadGemm& op) {
   const auto out = static_cast<int>(op.w.dim(1));
   if (op.x.dim(0) == 0) return;
-  if (op.x.dim(0) >= cuda::kLeastTiledRows)
-    return cuda::launch_tiled_rows<float>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)), op.w.f32(), op.w.stride(1),
+  if (op.x.dim(0) >= cuda::kLeastManyRows)
+    return cuda::launch_many_rows<float>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)), op.w.f32(), op.w.stride(1),
                                           out, static_cast<int>(op.w.dim(2)),
                                           {static_cast<int>(op.w.dim(0)), op.x.stride(1), op.w.stride(0)},
                                           HeadResult{heads_of(op.y)});
@@ -64,21 +65,23 @@ void run(Cuda& cuda, const MlaAttention& op) {
                                 .window = 0,
                                 .capacity = static_cast<int>(op.cache.dim(1)),
                                 .scale = op.scale};
-  cuda::attend(cuda, op.cache.type(), shape,
-               {.q = op.q_latent.f32(),
-                .q_strides = {op.q_latent.stride(0), op.q_latent.stride(1)},
-                .q_width = rank,
-                .q_rest = op.q_rope.f32(),
-                .q_rest_strides = {op.q_rope.stride(0), op.q_rope.stride(1)},
-                .keys = op.cache.data(),
-                .values = op.cache.data(),
-                .slot_stride = op.cache.stride(0),
-                .row_stride = op.cache.stride(1),
-                .head_stride = 0,
-                .sequences = op.sequences.i32(),
-                .positions = op.positions.i32(),
-                .y = op.y.f32(),
-                .y_strides = {op.y.stride(0), op.y.stride(1)}});
+  const cuda::AttendInputs inputs{.q = op.q_latent.f32(),
+                                  .q_strides = {op.q_latent.stride(0), op.q_latent.stride(1)},
+                                  .q_width = rank,
+                                  .q_rest = op.q_rope.f32(),
+                                  .q_rest_strides = {op.q_rope.stride(0), op.q_rope.stride(1)},
+                                  .keys = op.cache.data(),
+                                  .values = op.cache.data(),
+                                  .slot_stride = op.cache.stride(0),
+                                  .row_stride = op.cache.stride(1),
+                                  .head_stride = 0,
+                                  .sequences = op.sequences.i32(),
+                                  .positions = op.positions.i32(),
+                                  .y = op.y.f32(),
+                                  .y_strides = {op.y.stride(0), op.y.stride(1)}};
+  if (cuda::attends_latent_as_prompt(cuda, op.cache.type(), shape, inputs, op.runs))
+    return cuda::attend_latent_prompt(cuda, shape, inputs);
+  cuda::attend(cuda, op.cache.type(), shape, inputs);
 }
 
 }  // namespace moetune

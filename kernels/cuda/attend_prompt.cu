@@ -2,8 +2,7 @@
 // through two stages in shared memory. Which positions a token sees is looked up, not assumed: a step may hold the ends of
 // several prompts.
 #include "kernels/cuda/attend_prompt.cuh"
-#include "kernels/cuda/fragment.cuh"
-#include "kernels/cuda/tile_stream.cuh"
+#include "kernels/cuda/attend_runs.cuh"
 #include "kernels/prompt_path.h"
 
 namespace moetune::cuda {
@@ -12,42 +11,7 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kTokens = 16 * kWarps;
 constexpr int kKeys = 64;
-constexpr int kLeastRun = 16;  // tokens of a sequence, on average, that are worth a block of 128
 constexpr float kLog2E = 1.4426950408889634F;
-
-template <bool kIsTransposed>
-__device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], std::uint32_t at) {
-  if constexpr (kIsTransposed)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at));
-}
-__device__ __forceinline__ float power_of_two(float exponent) {
-  float value;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(exponent));
-  return value;
-}
-// What rounding two values to `bits` lost.
-__device__ __forceinline__ std::uint32_t lost2(float low, float high, std::uint32_t bits) {
-  return pack2(low - __uint_as_float(bits << 16), high - __uint_as_float(bits & 0xFFFF0000U));
-}
-
-// A row of a tile is `width` elements; its 16-byte pieces are swizzled by the row.
-template <int width>
-__device__ __forceinline__ std::uint32_t piece_at(int row, int piece) {
-  return static_cast<std::uint32_t>(row * width * 2 + (piece ^ row % 8) * 16);
-}
-
-// What a block's tokens of one sequence have in common.
-struct Run {
-  int end;    // first row behind it
-  int least;  // position of its tokens
-  int most;
-};
 
 // kIsSplit: queries and weights count with sixteen bits of mantissa, as two operands each, instead of eight.
 // Grid: (heads, tiles of tokens).
@@ -92,22 +56,9 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
   float out[width / 8][4] = {};
 
   for (int begin = 0; begin < tokens;) {
-    __syncthreads();
-    if (thread == 0) run = {tokens, 0x7FFFFFFF, 0};
-    __syncthreads();
+    const auto [end, least, most] =
+        next_run(run, in.sequences, in.positions, begin, tokens, [&](int row) { return first_token + row; });
     const int sequence = in.sequences[first_token + begin];
-    const bool is_row = thread >= begin && thread < tokens;
-    if (is_row && in.sequences[first_token + thread] != sequence) atomicMin(&run.end, thread);
-    __syncthreads();
-    const int end = run.end;
-    if (is_row && thread < end) {
-      const int position = in.positions[first_token + thread];
-      atomicMin(&run.least, position);
-      atomicMax(&run.most, position);
-    }
-    __syncthreads();
-    const int least = run.least;
-    const int most = run.most;
     int position[2];  // -1: not of this run, sees nothing
 #pragma unroll
     for (int side = 0; side < 2; ++side) {

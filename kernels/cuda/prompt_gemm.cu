@@ -28,7 +28,10 @@ bool uses_hopper(Cuda& cuda) {
 
 }  // namespace
 
-int most_columns_for(Cuda& cuda, int parts) { return parts == 1 && uses_hopper(cuda) ? 256 : 128; }
+int most_columns_for(Cuda& cuda, int parts, int tokens) {
+  const int most = parts == 1 && uses_hopper(cuda) ? 256 : 128;
+  return tokens <= 64 ? 64 : std::min(most, tokens <= 128 ? 128 : 256);
+}
 
 void add_part(PromptGemm& op, const MatrixLayout& layout, const void* data, const float* bias, Rows y) {
   const TileLayout tiles = TileLayout::of(layout.type, layout.out, layout.in);

@@ -41,8 +41,8 @@ struct PromptGemm {
   bool accumulates;
 };
 
-// Columns an item may have on this GPU.
-int most_columns_for(Cuda& cuda, int parts);
+// Columns an item may have on this GPU; tokens: as many an expert can have.
+int most_columns_for(Cuda& cuda, int parts, int tokens);
 
 // A matrix as one part; appends it to op and counts its items.
 void add_part(PromptGemm& op, const MatrixLayout& layout, const void* data, const float* bias, Rows y);
@@ -160,13 +160,11 @@ class WeightFragments {
   using F = Format<type>;
   using T = TileSteps<type>;
 
-  // stage: (8 tiles, T::kStageBytes) in shared memory. is_second: the step is the second of a chunk, whose bytes came with the
-  // first and are still here.
-  template <int half>
-  __device__ __forceinline__ void load(const unsigned char* stage, const WarpRows& rows, bool is_second, bool exists) {
-    if (half == 1 && T::kChunksPerStep == 1) return;
-    is_second_ = T::kStepsPerChunk == 2 && is_second;
-    if (is_second_) return;
+  // stage: (8 tiles, T::kStageBytes) in shared memory. kIsSecond: the step is the second of a chunk, whose bytes came with the
+  // first and are still here. exists: there is a chunk for this half.
+  template <int half, bool kIsSecond>
+  __device__ __forceinline__ void load(const unsigned char* stage, const WarpRows& rows, bool exists) {
+    if constexpr (kIsSecond || (half == 1 && T::kChunksPerStep == 1)) return;
     const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
@@ -183,22 +181,20 @@ class WeightFragments {
   }
 
   // a[m]: operand of product m of the half.
-  template <int half>
+  template <int half, bool kIsSecond>
   __device__ __forceinline__ void operands(std::uint32_t (&a)[2][4]) const {
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       std::uint32_t high = 0;
       std::uint32_t low = 0;
       if constexpr (F::kScaleGroups > 0) {
-        constexpr int kGroup = F::kScaleGroups == 4 ? half : 0;
-        constexpr int kSecond = F::kScaleGroups == 4 ? 2 + half : 0;
-        const float scale = is_second_ ? scale_[side][kSecond] : scale_[side][kGroup];
+        const float scale = scale_[side][F::kScaleGroups == 4 ? (kIsSecond ? 2 : 0) + half : 0];
         high = pack2(scale, scale);
         const float rest = scale - __uint_as_float(high << 16);
         low = pack2(rest, rest);
       }
       uint4 bits = raw_[side];
-      if (T::kStepsPerChunk == 2 && is_second_) bits.x = bits.z, bits.y = bits.w;
+      if constexpr (kIsSecond) bits.x = bits.z, bits.y = bits.w;
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
         std::uint32_t first, second;
@@ -224,7 +220,6 @@ class WeightFragments {
  private:
   uint4 raw_[2];
   float scale_[2][F::kScaleGroups > 0 ? F::kScaleGroups : 1];
-  bool is_second_ = false;
 };
 
 #endif  // __CUDACC__

@@ -11,13 +11,27 @@ namespace moetune::cuda {
 struct HopperPrompt {
   static constexpr int kThreads = 384;  // two warpgroups that multiply, one of which a warp fetches
   static constexpr int kWorkers = 256;
-  static constexpr int kStages = 4;
-  static constexpr int kBlockBytes = 256 * kBlockRowBytes;  // activations of a stage
-  static constexpr int kLostOffset = kBlockBytes / 2;       // of their second part
+  static constexpr int kMostStages = 8;
+  static constexpr int kMostBytes = 226 * 1024;  // of shared memory, less what is declared
 
-  template <NumberType type, bool kIsGated>
-  static constexpr int shared_bytes() {
-    return kStages * (kBlockBytes + kItemTiles * TileSteps<type>::kStageBytes) + (kIsGated ? kBlockBytes : 0) + 1024;
+  // Of one part of a stage's activations: as many rows as an item has columns at most.
+  __host__ __device__ static int part_bytes(const PromptGemm& op) { return op.most_columns * kBlockRowBytes; }
+  __host__ __device__ static int activated_bytes(const PromptGemm& op) {
+    return op.is_gated ? op.activated.parts * part_bytes(op) : 0;
+  }
+  template <NumberType type>
+  __host__ __device__ static int stage_bytes(const PromptGemm& op) {
+    return op.x.parts * part_bytes(op) + kItemTiles * TileSteps<type>::kStageBytes;
+  }
+  // Few columns leave room for more stages, and need them: then weights must arrive at the memory's rate.
+  template <NumberType type>
+  __host__ __device__ static int stages(const PromptGemm& op) {
+    const int fitting = (kMostBytes - 1024 - activated_bytes(op)) / stage_bytes<type>(op);
+    return fitting < kMostStages ? fitting : kMostStages;
+  }
+  template <NumberType type>
+  static int shared_bytes(const PromptGemm& op) {
+    return 1024 + activated_bytes(op) + stages<type>(op) * stage_bytes<type>(op);
   }
 };
 
@@ -29,11 +43,14 @@ struct HopperRing {
   const unsigned char* weights;  // (stages, tiles, bytes)
   std::uint32_t full;            // barriers
   std::uint32_t empty;
+  int part_bytes;   // of a part of the activations
+  int block_bytes;  // of all parts
+  int stages;
   int stage = 0;
   int parity = 0;
 
   __device__ __forceinline__ void advance() {
-    if (++stage == HopperPrompt::kStages) stage = 0, parity ^= 1;
+    if (++stage == stages) stage = 0, parity ^= 1;
   }
 };
 
@@ -72,7 +89,7 @@ __device__ __forceinline__ void fetch_items(const PromptGemm& op, HopperRing rin
         bulk_load(to, tile + std::int64_t{step / T::kStepsPerChunk} * T::kStageBytes, tile_bytes, ring.full + 8 * ring.stage);
       }
       if (brings_rows)
-        bulk_load(ring.blocks + ring.stage * HopperPrompt::kBlockBytes + part * HopperPrompt::kLostOffset,
+        bulk_load(ring.blocks + ring.stage * ring.block_bytes + part * ring.part_bytes,
                   op.x.row(part, step, item.first), rows_bytes, ring.full + 8 * ring.stage);
       ring.advance();
     }
@@ -104,60 +121,65 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
   std::uint32_t a[2][2][4];
   WeightFragments<type> weights;
   int used_stage = -1;
-  const auto half_step = [&](auto which, int step) {
+  const auto half_step = [&](auto which, auto second, int step) {
     constexpr int kHalf = decltype(which)::value;
-    weights.template load<kHalf>(ring.weights + ring.stage * kItemTiles * T::kStageBytes, rows, step % 2 == 1, 2 * step + 1 < chunks);
-    weights.template operands<kHalf>(a[kHalf]);
-    const std::uint32_t block = ring.blocks + ring.stage * HopperPrompt::kBlockBytes + kHalf * 64;
+    constexpr bool kIsSecond = decltype(second)::value;
+    weights.template load<kHalf, kIsSecond>(ring.weights + ring.stage * kItemTiles * T::kStageBytes, rows, 2 * step + 1 < chunks);
+    weights.template operands<kHalf, kIsSecond>(a[kHalf]);
+    const std::uint32_t block = ring.blocks + ring.stage * ring.block_bytes + kHalf * 64;
     wgmma_fence();
     multiply_half<N0, N1>(d0, d1, a[kHalf], block);
-    if (N0 + N1 <= 128 && op.x.parts == 2) multiply_half<N0, N1>(d0, d1, a[kHalf], block + HopperPrompt::kLostOffset);
+    if (N0 + N1 <= 128 && op.x.parts == 2) multiply_half<N0, N1>(d0, d1, a[kHalf], block + ring.part_bytes);
     wgmma_commit();
     wgmma_wait<1>();  // the half before is done: its operands are free
   };
-  for (int step = 0; step < steps; ++step) {
+  const auto whole_step = [&](auto second, int step) {
     barrier_wait(ring.full + 8 * ring.stage, ring.parity);
-    half_step(std::integral_constant<int, 0>{}, step);
+    half_step(std::integral_constant<int, 0>{}, second, step);
     if (used_stage >= 0 && lane == 0) barrier_arrive(ring.empty + 8 * used_stage);
     used_stage = ring.stage;
-    half_step(std::integral_constant<int, 1>{}, step);
+    half_step(std::integral_constant<int, 1>{}, second, step);
     ring.advance();
+  };
+  for (int step = 0; step < steps; step += T::kStepsPerChunk) {
+    whole_step(std::false_type{}, step);
+    if constexpr (T::kStepsPerChunk == 2) whole_step(std::true_type{}, step + 1);
   }
   wgmma_wait<0>();
   if (used_stage >= 0 && lane == 0) barrier_arrive(ring.empty + 8 * used_stage);
 
-  const auto for_each_group = [&](const auto& body) {
+  // Four groups of columns at a time, where there are four.
+  const auto put_all = [&](const auto& store) {
+    constexpr int kTogether = N0 / 8 < 4 ? N0 / 8 : 4;
+    const auto put = [&](int first, const float* d) {
+      float c[kTogether][4];
 #pragma unroll
-    for (int j = 0; j < N0 / 8; ++j) {
-      const float c[4] = {d0[4 * j], d0[4 * j + 1], d0[4 * j + 2], d0[4 * j + 3]};
-      body(8 * j, c);
-    }
+      for (int i = 0; i < 4 * kTogether; ++i) c[i / 4][i % 4] = d[i];
+      store.put(first, c);
+    };
+#pragma unroll
+    for (int at = 0; at < N0; at += 8 * kTogether) put(at, d0 + at / 2);
     if constexpr (N1 > 0) {
 #pragma unroll
-      for (int j = 0; j < N1 / 8; ++j) {
-        const float c[4] = {d1[4 * j], d1[4 * j + 1], d1[4 * j + 2], d1[4 * j + 3]};
-        body(N0 + 8 * j, c);
-      }
+      for (int at = 0; at < N1; at += 8 * kTogether) put(N0 + at, d1 + at / 2);
     }
   };
   if constexpr (kIsGated) {
     const auto wait_for_workers = [] { asm volatile("bar.sync 1, %0;" ::"n"(HopperPrompt::kWorkers) : "memory"); };
     if (threadIdx.x == 0) bulk_store_wait_read();
     wait_for_workers();
-    const StageActivated<type> store(op, item, warp, activated, HopperPrompt::kLostOffset);
-    for_each_group([&](int first, const float(&c)[4]) { store.put(first, c); });
+    put_all(StageActivated<type>(op, item, warp, activated, ring.part_bytes));
     fence_before_bulk();
     wait_for_workers();
     if (threadIdx.x == 0) {
       const auto from = static_cast<std::uint32_t>(__cvta_generic_to_shared(activated));
       for (int part = 0; part < op.activated.parts; ++part)
-        bulk_store(op.activated.row(part, item.row_item, item.first), from + part * HopperPrompt::kLostOffset,
+        bulk_store(op.activated.row(part, item.row_item, item.first), from + part * ring.part_bytes,
                    item.columns * kBlockRowBytes);
       bulk_store_commit();
     }
   } else {
-    const StoreSums<type> store(op, item, warp);
-    for_each_group([&](int first, const float(&c)[4]) { store.put(first, c); });
+    put_all(StoreSums<type>(op, item, warp));
   }
 }
 
@@ -190,16 +212,19 @@ template <NumberType type, bool kIsGated>
 __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const __grid_constant__ PromptGemm op) {
 #if MOETUNE_HOPPER
   extern __shared__ __align__(16) unsigned char raw[];
-  __shared__ __align__(8) std::uint64_t barriers[2 * HopperPrompt::kStages];
+  __shared__ __align__(8) std::uint64_t barriers[2 * HopperPrompt::kMostStages];
   auto* shared = reinterpret_cast<unsigned char*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
   HopperRing ring;
   ring.full = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers));
-  ring.empty = ring.full + 8 * HopperPrompt::kStages;
+  ring.empty = ring.full + 8 * HopperPrompt::kMostStages;
+  ring.part_bytes = HopperPrompt::part_bytes(op);
+  ring.block_bytes = op.x.parts * ring.part_bytes;
+  ring.stages = HopperPrompt::stages<type>(op);
   ring.blocks = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  unsigned char* activated = shared + HopperPrompt::kStages * HopperPrompt::kBlockBytes;
-  ring.weights = activated + (kIsGated ? HopperPrompt::kBlockBytes : 0);
+  unsigned char* activated = shared + ring.stages * ring.block_bytes;
+  ring.weights = activated + HopperPrompt::activated_bytes(op);
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < HopperPrompt::kStages; ++stage) {
+    for (int stage = 0; stage < ring.stages; ++stage) {
       barrier_init(ring.full + 8 * stage, 1);
       barrier_init(ring.empty + 8 * stage, HopperPrompt::kWorkers / 32);
     }
@@ -234,13 +259,13 @@ void launch_hopper_prompt(Cuda& cuda, const PromptGemm& op, int blocks) {
     launch(prompt_hopper<type, true>,
            {.grid = dim3(static_cast<unsigned>(blocks)),
             .threads = HopperPrompt::kThreads,
-            .shared_bytes = HopperPrompt::shared_bytes<type, true>()},
+            .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
            cuda.state().stream, true, op);
   else
     launch(prompt_hopper<type, false>,
            {.grid = dim3(static_cast<unsigned>(blocks)),
             .threads = HopperPrompt::kThreads,
-            .shared_bytes = HopperPrompt::shared_bytes<type, false>()},
+            .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
            cuda.state().stream, true, op);
 }
 

@@ -71,14 +71,14 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
       if (ahead < steps) fetch<type>(op, item, ahead, base + ahead % stages * stage_bytes);
       commit_copies();
       const unsigned char* stage = shared + step % stages * stage_bytes;
-      const auto half_step = [&](auto which) {
+      const auto half_step = [&](auto which, auto second) {
         constexpr int kHalf = decltype(which)::value;
+        constexpr bool kIsSecond = decltype(second)::value;
         std::uint32_t a[2][2][4];
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-          weights[r].template load<kHalf>(stage, WarpRows::of(kIsGated, warp_row + r), step % 2 == 1,
-                                          2 * step + 1 < op.part[0].chunks);
-          weights[r].template operands<kHalf>(a[r]);
+          weights[r].template load<kHalf, kIsSecond>(stage, WarpRows::of(kIsGated, warp_row + r), 2 * step + 1 < op.part[0].chunks);
+          weights[r].template operands<kHalf, kIsSecond>(a[r]);
         }
         for (int part = 0; part < op.x.parts; ++part) {
           const std::uint32_t block =
@@ -97,21 +97,23 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
           }
         }
       };
-      half_step(std::integral_constant<int, 0>{});
-      half_step(std::integral_constant<int, 1>{});
+      const auto whole_step = [&](auto second) {
+        half_step(std::integral_constant<int, 0>{}, second);
+        half_step(std::integral_constant<int, 1>{}, second);
+      };
+      if (T::kStepsPerChunk == 2 && step % 2 == 1)
+        whole_step(std::true_type{});
+      else
+        whole_step(std::false_type{});
     }
     wait_for_copies<0>();
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if constexpr (kIsGated) {
-        const StageActivated<type> store(op, item, warp_row + r, shared, kBlockBytes);
-#pragma unroll
-        for (int j = 0; j < kGroups; ++j) store.put(first_column + 8 * j, sums[r][j]);
+        StageActivated<type>(op, item, warp_row + r, shared, kBlockBytes).put(first_column, sums[r]);
       } else {
-        const StoreSums<type> store(op, item, warp_row + r);
-#pragma unroll
-        for (int j = 0; j < kGroups; ++j) store.put(first_column + 8 * j, sums[r][j]);
+        StoreSums<type>(op, item, warp_row + r).put(first_column, sums[r]);
       }
     }
     if constexpr (kIsGated) {

@@ -33,21 +33,33 @@ class StoreSums {
       bias_[side] = matrix_.bias != nullptr && row_[side] < matrix_.out ? matrix_.bias[row_[side]] : 0.0F;
     }
   }
-  // c: of the group of columns that begins at `first`.
-  __device__ __forceinline__ void put(int first, const float (&c)[4]) const {
+  // c: of the groups of columns that begin at `first`. All that is read is read before the first is written: one after the
+  // other each would wait for memory.
+  template <int groups>
+  __device__ __forceinline__ void put(int first, const float (&c)[groups][4]) const {
+    float* to[groups][2];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int column = first + static_cast<int>(threadIdx.x % 4) * 2 + i;
-      if (column >= item_.columns) continue;
-      const int row = item_.first + column;
-      float* to = matrix_.y.row(pairs_ != nullptr ? pairs_[row] : row);
+    for (int n = 0; n < groups; ++n)
 #pragma unroll
-      for (int side = 0; side < 2; ++side) {
-        if (row_[side] >= matrix_.out) continue;
-        const float value = c[2 * side + i] * scale_[side] + bias_[side];
-        to[row_[side]] = accumulates_ ? to[row_[side]] + value : value;
+      for (int i = 0; i < 2; ++i) {
+        const int column = first + 8 * n + static_cast<int>(threadIdx.x % 4) * 2 + i;
+        const int row = item_.first + min(column, item_.columns - 1);
+        to[n][i] = column < item_.columns ? matrix_.y.row(pairs_ != nullptr ? pairs_[row] : row) : nullptr;
       }
+    float before[groups][4] = {};
+    if (accumulates_) {
+#pragma unroll
+      for (int n = 0; n < groups; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (to[n][i % 2] != nullptr && row_[i / 2] < matrix_.out) before[n][i] = to[n][i % 2][row_[i / 2]];
     }
+#pragma unroll
+    for (int n = 0; n < groups; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (to[n][i % 2] != nullptr && row_[i / 2] < matrix_.out)
+          to[n][i % 2][row_[i / 2]] = before[n][i] + (c[n][i] * scale_[i / 2] + bias_[i / 2]);
   }
 
  private:
@@ -77,8 +89,15 @@ class StageActivated {
     piece_ = place / 8;
     word_ = place % 8 / 2;
   }
+  template <int groups>
+  __device__ __forceinline__ void put(int first, const float (&c)[groups][4]) const {
+#pragma unroll
+    for (int n = 0; n < groups; ++n) put_group(first + 8 * n, c[n]);
+  }
+
+ private:
   // All lanes together: neighbours exchange, so that each stores two features of one column.
-  __device__ __forceinline__ void put(int first, const float (&c)[4]) const {
+  __device__ __forceinline__ void put_group(int first, const float (&c)[4]) const {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     float v[2];
 #pragma unroll
@@ -99,7 +118,6 @@ class StageActivated {
           pack2(low - __uint_as_float(bits << 16), high - __uint_as_float(bits & 0xFFFF0000U));
   }
 
- private:
   unsigned char* to_;
   int part_bytes_;
   int parts_;

@@ -1,12 +1,12 @@
-// A product with weights in rows (a router's, or those of each of MLA's heads) for many tokens, in f32: 64 tokens and up to 64
-// rows of weights a block. Routing is decided by these sums, so that no tensor core may round them.
+// A product with weights in rows (a router's, or those of each of MLA's heads) for many tokens, in f32.
+// Routing is decided by these sums, so that no tensor core may round them.
 #pragma once
 
 #include "kernels/cuda/view.cuh"
 
 namespace moetune::cuda {
 
-inline constexpr int kLeastTiledRows = 16;  // tokens
+inline constexpr int kLeastManyRows = 16;  // tokens
 
 template <class Number>
 __device__ __forceinline__ float4 four_numbers(const Number* row, int column, int in, bool is_aligned) {
@@ -32,99 +32,59 @@ struct HeadSteps {
   std::int64_t w = 0;
 };
 
-// TN rows of weights, 16 or 64. A thread has 4 of them and TN / 16 tokens; the next 32 columns are on their way while it
-// multiplies.
-template <class Number, int TN, class Result>
-__global__ void __launch_bounds__(256) tiled_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in, HeadSteps steps, Result result) {
-  constexpr int TM = 64;
-  constexpr int TK = 32;
-  constexpr int kTokens = TN / 16;
-  constexpr int kLoads = TM * TK / 4 / 256;
-  constexpr int kWeightLoads = TN * TK / 4 / 256 > 0 ? TN * TK / 4 / 256 : 1;
-  __shared__ __align__(16) float xs[TK][TM + 4];
-  __shared__ __align__(16) float ws[TK][TN + 4];
+// A warp takes TT tokens and eight rows of weights; the warps of a block share the weights. Each lane sums its columns of all
+// products; then lanes exchange halves of their sums until each holds TT / 4 whole ones.
+template <class Number, int TT, class Result>
+__global__ void __launch_bounds__(256) many_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
+                                                 HeadSteps steps, Result result) {
+  constexpr int TR = 8;
   let_next_start();
   wait_for_previous();
   x.data += blockIdx.z * steps.x;
   w += blockIdx.z * steps.w;
-  const auto thread = static_cast<int>(threadIdx.x);
-  const int first_token = static_cast<int>(blockIdx.y) * TM;
-  const int first_row = static_cast<int>(blockIdx.x) * TN;
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int first_token = (static_cast<int>(blockIdx.y) * 8 + static_cast<int>(threadIdx.x / 32)) * TT;
+  const int first_row = static_cast<int>(blockIdx.x) * TR;
+  if (first_token >= tokens) return;
   const bool x_aligned = x.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0;
   const bool w_aligned = w_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(w) % 16 == 0;
-  float4 next_x[kLoads];
-  float4 next_w[kWeightLoads];
-  const auto load = [&](int column) {
+  float sums[TT * TR] = {};
+  for (int column = lane * 4; column < in; column += 128) {
+    float4 b[TR];
 #pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int at = thread + 256 * i;
-      const int token = min(first_token + at / 8, tokens - 1);
-      next_x[i] = four_numbers<float>(x.row(token), column + at % 8 * 4, in, x_aligned);
+    for (int r = 0; r < TR; ++r) b[r] = four_numbers<Number>(w + min(first_row + r, out - 1) * w_stride, column, in, w_aligned);
+#pragma unroll
+    for (int t = 0; t < TT; ++t) {
+      const float4 a = four_numbers<float>(x.row(min(first_token + t, tokens - 1)), column, in, x_aligned);
+#pragma unroll
+      for (int r = 0; r < TR; ++r) sums[t * TR + r] += a.x * b[r].x + a.y * b[r].y + a.z * b[r].z + a.w * b[r].w;
     }
+  }
+  int count = TT * TR;
 #pragma unroll
-    for (int i = 0; i < kWeightLoads; ++i) {
-      const int at = thread + 256 * i;
-      if (at >= TN * TK / 4) break;
-      const int row = min(first_row + at / 8, out - 1);
-      next_w[i] = four_numbers<Number>(w + row * w_stride, column + at % 8 * 4, in, w_aligned);
-    }
-  };
-  const int my_rows = thread % (TN / 4) * 4;
-  const int my_tokens = thread / (TN / 4) * kTokens;
-  float sums[kTokens][4] = {};
-  load(0);
-  for (int column = 0; column < in; column += TK) {
-    __syncthreads();
+  for (int offset = 16; offset > 0; offset /= 2) {
+    count /= 2;
+    const bool is_upper = (lane & offset) != 0;
 #pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int at = thread + 256 * i;
-      const float v[4] = {next_x[i].x, next_x[i].y, next_x[i].z, next_x[i].w};
-#pragma unroll
-      for (int j = 0; j < 4; ++j) xs[at % 8 * 4 + j][at / 8] = v[j];
-    }
-#pragma unroll
-    for (int i = 0; i < kWeightLoads; ++i) {
-      const int at = thread + 256 * i;
-      if (at >= TN * TK / 4) break;
-      const float v[4] = {next_w[i].x, next_w[i].y, next_w[i].z, next_w[i].w};
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ws[at % 8 * 4 + j][at / 8] = v[j];
-    }
-    __syncthreads();
-    if (column + TK < in) load(column + TK);
-#pragma unroll
-    for (int k = 0; k < TK; ++k) {
-      const float4 b = *reinterpret_cast<const float4*>(&ws[k][my_rows]);
-      float a[kTokens];
-      if constexpr (kTokens == 4) {
-        const float4 four = *reinterpret_cast<const float4*>(&xs[k][my_tokens]);
-        a[0] = four.x, a[1] = four.y, a[2] = four.z, a[3] = four.w;
-      } else {
-        a[0] = xs[k][my_tokens];
-      }
-#pragma unroll
-      for (int i = 0; i < kTokens; ++i) {
-        sums[i][0] += a[i] * b.x;
-        sums[i][1] += a[i] * b.y;
-        sums[i][2] += a[i] * b.z;
-        sums[i][3] += a[i] * b.w;
-      }
+    for (int i = 0; i < count; ++i) {
+      const float given = is_upper ? sums[i] : sums[i + count];
+      const float kept = is_upper ? sums[i + count] : sums[i];
+      sums[i] = kept + __shfl_xor_sync(0xFFFFFFFFU, given, offset);
     }
   }
 #pragma unroll
-  for (int i = 0; i < kTokens; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (first_token + my_tokens + i < tokens && first_row + my_rows + j < out)
-        result.put(first_token + my_tokens + i, first_row + my_rows + j, sums[i][j]);
+  for (int i = 0; i < TT / 4; ++i) {
+    const int at = lane * (TT / 4) + i;
+    if (first_token + at / TR < tokens && first_row + at % TR < out) result.put(first_token + at / TR, first_row + at % TR, sums[i]);
+  }
 }
 
 template <class Number, class Result>
-void launch_tiled_rows(Cuda& cuda, Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
-                       const HeadSteps& steps, const Result& result) {
-  const int wide = out > 32 ? 64 : 16;
-  launch(wide == 64 ? tiled_rows<Number, 64, Result> : tiled_rows<Number, 16, Result>,
-         {.grid = dim3(blocks_for(out, wide), blocks_for(tokens, 64), static_cast<unsigned>(steps.heads)), .threads = 256},
+void launch_many_rows(Cuda& cuda, Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
+                      const HeadSteps& steps, const Result& result) {
+  const int each = tokens >= 1024 ? 8 : 4;
+  launch(each == 8 ? many_rows<Number, 8, Result> : many_rows<Number, 4, Result>,
+         {.grid = dim3(blocks_for(out, 8), blocks_for(tokens, 8 * each), static_cast<unsigned>(steps.heads)), .threads = 256},
          cuda.state().stream, true, x, tokens, w, w_stride, out, in, steps, result);
 }
 

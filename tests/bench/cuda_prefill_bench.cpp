@@ -51,6 +51,7 @@ class Bench {
     const std::int64_t kv = shape.kv_heads * shape.head_dim;
     const auto f32 = [&](std::initializer_list<std::int64_t> dims) { return tensor(NumberType::f32, dims); };
     residual_ = f32({tokens, shape.hidden});
+    y_ = f32({tokens, shape.hidden});  // not the residual: routing must stay as it is
     normed_ = f32({tokens, shape.hidden});
     logits_ = f32({tokens, shape.experts});
     ids_ = tensor(NumberType::i32, {tokens, shape.k});
@@ -112,7 +113,7 @@ class Bench {
     }
     row("router", 2.0 * tokens * hidden * static_cast<double>(shape_.experts), 0.0, [&](const Layer& l) { route(l); });
     row("combine", 0.0, 4.0 * tokens * hidden * static_cast<double>(shape_.k), [&](const Layer&) {
-      run(device_, Combine{.rows = rows_, .weights = weights_, .y = residual_});
+      run(device_, Combine{.rows = rows_, .weights = weights_, .y = y_});
     });
     row("experts", experts, expert_bytes, [&](const Layer& l) { run_experts(l); });
     row("moe", experts, expert_bytes, [&](const Layer& l) { route(l), run_experts(l); });
@@ -176,7 +177,7 @@ class Bench {
                            .scale = 0.1F,
                            .runs = 1});
   }
-  void output(const Layer& l) { run(device_, Gemm{.x = attended_, .w = l.o, .y = residual_, .accumulate = true}); }
+  void output(const Layer& l) { run(device_, Gemm{.x = attended_, .w = l.o, .y = y_, .accumulate = true}); }
   void route(const Layer& l) {
     run(device_, Router{.x = residual_,
                         .norm = norm_,
@@ -192,7 +193,7 @@ class Bench {
                                    .layout = expert_,
                                    .rows = rows_},
                            .weights = weights_,
-                           .y = residual_});
+                           .y = y_});
   }
 
   std::int64_t touched_experts() {
@@ -240,7 +241,7 @@ class Bench {
   std::vector<Buffer> buffers_;
   std::vector<Layer> all_;
   ExpertLayout expert_;
-  Tensor residual_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, norm_, radians_, positions_, sequences_,
+  Tensor residual_, y_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, norm_, radians_, positions_, sequences_,
       table_;
 };
 
