@@ -1,7 +1,7 @@
 // Which entries there are and where intermediate results lie; the kernels are in cuda/ffn_tiles.cu.
 #include "kernels/expert_ffn.h"
 
-#include "kernels/cuda/ffn_tiles.cuh"
+#include "kernels/cuda/ffn_few.cuh"
 
 namespace moetune {
 namespace {
@@ -81,6 +81,11 @@ void run(Cuda& cuda, const ExpertFfn& op) {
 void run(Cuda& cuda, const RoutedFfn& op) {
   if (op.y.dim(0) == 0) return;
   FfnWork work = prepare(cuda, op.ffn);
+  if (const NumberType type = op.ffn.layout.gate.type; type == op.ffn.layout.down.type && cuda::is_few(type, work)) {
+    work.is_activated_f32 = true;
+    cuda::run_gate_up_few(cuda, type, work);
+    return cuda::run_down_few(cuda, type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));
+  }
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
   if (cuda::down_joins(work.entries))

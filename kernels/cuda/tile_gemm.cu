@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/sliced_gemm.cuh"
 #include "kernels/cuda/tile_stream.cuh"
 
 namespace moetune::cuda {
@@ -80,6 +81,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
       return token < op.tokens ? x16 + std::int64_t{token} * op.chunks * kChunk : nullptr;
     }));
   }
+  bring_soon(op);
   __syncthreads();  // the rings are free: the sums take their place
   auto* blocks = reinterpret_cast<float*>(shared);
   store_sums(blocks + warp * 128 * NT, sums);
@@ -132,6 +134,7 @@ template <NumberType type>
 void run_type(Cuda& cuda, const TileGemm& op) {
   const int width = op.chunks * Format<type>::kChunk;
   const int warps = warps_of(cuda, op);
+  if (is_sliced(op)) return sliced_gemm(cuda, type, op);
   if (const int staged = staged_bytes_of<type>(op, warps); staged > 0)
     return launch_tiles<type, 1, true>(cuda, op, warps, nullptr, staged);
   if (op.norm != nullptr) throw std::logic_error("norm_fits() was not asked");
@@ -147,6 +150,7 @@ void run_type(Cuda& cuda, const TileGemm& op) {
 }  // namespace
 
 bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op) {
+  if (is_sliced(op)) return true;
   bool fits = false;
   with_tile_type(type, [&](auto constant) {
     fits = staged_bytes_of<decltype(constant)::value>(op, warps_of(cuda, op)) > 0;
