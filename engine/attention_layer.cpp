@@ -31,8 +31,7 @@ void project(Rank& rank, const LayerWeights& weights, const Step& step, const st
                             .norm = weights.input_norm,
                             .normed = first_rows(rank.scratch.normed, {step.tokens, hidden}),
                             .eps = static_cast<float>(rank.spec->rms_eps),
-                            .parts = parts,
-                            .soon = weights.attention.o});
+                            .parts = parts});
 }
 
 void place(Rank& rank, const Step& step, const std::array<PlaceHeads::Rows, 3>& rows, double eps) {

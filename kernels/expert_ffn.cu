@@ -2,6 +2,7 @@
 #include "kernels/expert_ffn.h"
 
 #include "kernels/cuda/ffn_few.cuh"
+#include "kernels/cuda/ffn_many.cuh"
 
 namespace moetune {
 namespace {
@@ -50,6 +51,15 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
   return work;
 }
 
+bool is_many(const ExpertFfn& op, const FfnWork& work) {
+  return op.layout.gate.type == op.layout.down.type && cuda::is_many(op.layout.gate.type, work);
+}
+
+void run_many(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
+  cuda::run_gate_up_many(cuda, op.layout.gate.type, work);
+  cuda::run_down_many(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
+}
+
 void run_rows(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
   cuda::run_down(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
 }
@@ -72,6 +82,7 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
 void run(Cuda& cuda, const ExpertFfn& op) {
   if (op.x.dim(0) == 0) return;
   FfnWork work = prepare(cuda, op);
+  if (is_many(op, work)) return run_many(cuda, op, work);
   // Alone, down writes a row for every choice: it does not join.
   work.is_activated_f32 = work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
   cuda::run_gate_up(cuda, op.layout.gate.type, work);
@@ -85,6 +96,10 @@ void run(Cuda& cuda, const RoutedFfn& op) {
     work.is_activated_f32 = true;
     cuda::run_gate_up_few(cuda, type, work);
     return cuda::run_down_few(cuda, type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));
+  }
+  if (is_many(op.ffn, work)) {
+    run_many(cuda, op.ffn, work);
+    return run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
   }
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);

@@ -24,8 +24,6 @@ cuda::TileGemm in_one(const NormGemm& op) {
   gemm.in = static_cast<int>(op.x.dim(1));
   gemm.norm = op.norm.f32();
   gemm.eps = op.eps;
-  gemm.soon = static_cast<const unsigned char*>(op.soon.data);
-  gemm.soon_bytes = op.soon.empty() ? 0 : op.soon.layout.bytes;
   for (const NormGemm::Part& part : op.parts) {
     if (part.w.empty()) continue;
     const TileLayout layout = TileLayout::of(part.w.layout.type, part.w.layout.out, part.w.layout.in);

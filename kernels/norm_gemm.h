@@ -23,9 +23,6 @@ struct NormGemm {
   Tensor normed;  // (tokens, in) f32, contents undefined afterwards
   float eps = 1e-6F;
   std::array<Part, kMostParts> parts{};  // used from the front; the rest have no weights
-  // Weights that will be read when what follows has run that leaves the memory idle (attention): a GPU brings them into its
-  // cache meanwhile. Empty: none.
-  WeightMatrix soon{};
 };
 void run(Cpu& cpu, const NormGemm& op);
 void run(Cuda& cuda, const NormGemm& op);

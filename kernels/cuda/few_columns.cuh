@@ -62,9 +62,9 @@ class FewColumns {
   }
 
   // All threads of the block; a barrier must follow. row(token, index): first element of what lies at `index` of a token's
-  // column, null: zeros; weight(token, index): it is multiplied by. is_aligned: whole groups of four, on 16 bytes.
+  // column, on 16 bytes; weight(token, index): it is multiplied by. in: a multiple of four; what lies beyond are zeros.
   template <class Row, class Weight>
-  __device__ __forceinline__ void stage(int in, bool is_aligned, const Row& row, const Weight& weight) {
+  __device__ __forceinline__ void stage(int in, const Row& row, const Weight& weight) {
     const auto warp = static_cast<int>(threadIdx.x / 32);
     const auto lane = static_cast<int>(threadIdx.x % 32);
     const auto warps = static_cast<int>(blockDim.x / 32);
@@ -72,45 +72,37 @@ class FewColumns {
     static_assert(kZeroBytes == 256);
     const int pieces = shape_.width / kScaledTogether;
     const bool has_rows = shape_.rows > 1;
-    const int places = has_rows ? shape_.rows : shape_.tokens;  // one of them is one
-    struct Item {
-      int place;
-      int piece;
-      __device__ __forceinline__ void settle(int pieces) {
-        while (piece >= pieces) piece -= pieces, ++place;
-      }
+    const int places = has_rows ? shape_.rows : shape_.tokens;  // one of the two is one
+    int place = 0;
+    int piece = warp;
+    const auto settle = [&] {
+      while (piece >= pieces) piece -= pieces, ++place;
     };
+    settle();
     constexpr int kTogether = 2;  // both are asked for before the first is stored
-    Item next{0, warp};
-    next.settle(pieces);
-    while (next.place < places) {
-      Item item[kTogether];
+    while (place < places) {
+      int token[kTogether];
+      int index[kTogether];
+      int column[kTogether];
       float4 v[kTogether][2];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
-        item[i] = next;
-        const int token = has_rows ? 0 : next.place;
-        const float* from = next.place < places ? row(token, has_rows ? next.place : 0) : nullptr;
-        const int column = next.piece * kScaledTogether + lane * 8;
+        token[i] = has_rows ? 0 : place;
+        index[i] = has_rows ? place : 0;
+        column[i] = piece * kScaledTogether + lane * 8;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           v[i][h] = {0.0F, 0.0F, 0.0F, 0.0F};
-          if (from == nullptr || column + 4 * h >= in) continue;
-          if (is_aligned)
-            v[i][h] = *reinterpret_cast<const float4*>(from + column + 4 * h);
-          else
-            v[i][h] = odd_four(from, column + 4 * h, in);
+          if (place < places && column[i] + 4 * h < in)
+            v[i][h] = *reinterpret_cast<const float4*>(row(token[i], index[i]) + column[i] + 4 * h);
         }
-        next.piece += warps;
-        next.settle(pieces);
+        piece += warps;
+        settle();
       }
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        if (item[i].place >= places) break;
-        const int token = has_rows ? 0 : item[i].place;
-        const int index = has_rows ? item[i].place : 0;
-        put(v[i], token, index * shape_.width + item[i].piece * kScaledTogether, weight(token, index));
-      }
+      for (int i = 0; i < kTogether; ++i)
+        if ((has_rows ? index[i] : token[i]) < places)
+          put(v[i], token[i], index[i] * shape_.width + column[i], weight(token[i], index[i]));
     }
   }
 
@@ -131,7 +123,7 @@ class FewColumns {
   }
 
  private:
-  static __device__ __noinline__ float4 odd_four(const float* row, int column, int in) { return four_of(row, column, in, false); }
+  // column: of the lane's first element.
   __device__ __forceinline__ void put(const float4 (&v)[2], int token, int column, float weight) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     unsigned char* to = shared_ + kZeroBytes + 2 * token * shape_.column_bytes();
@@ -155,10 +147,10 @@ class FewColumns {
       low.y = bytes_of<0>(bits, 4, 0);
       high.x = bytes_of<1>(bits, 0, 128);  // the low byte is signed
       high.y = bytes_of<1>(bits, 4, 128);
-      int at = column + lane * 8;
+      int at = column;
       if constexpr (kChunk == 128) {  // of a chunk: 16 bytes a lane from the words 0 and 1 of its weights, then from 2 and 3
         const int octet = lane % 16;
-        at = column + lane / 16 * 128 + octet / 8 * 64 + octet % 4 * 16 + octet / 4 % 2 * 8;
+        at = column - octet * 8 + octet / 8 * 64 + octet % 4 * 16 + octet / 4 % 2 * 8;
       }
       *reinterpret_cast<uint2*>(to + at) = high;
       *reinterpret_cast<uint2*>(to + shape_.column_bytes() + at) = low;
@@ -176,8 +168,8 @@ class FewColumns {
         high[i] = pack2(a, b);
         low[i] = pack2(a - __uint_as_float(high[i] << 16), b - __uint_as_float(high[i] & 0xFFFF0000U));
       }
-      *reinterpret_cast<uint4*>(to + (column + lane * 8) * 2) = rounded;
-      *reinterpret_cast<uint4*>(to + shape_.column_bytes() + (column + lane * 8) * 2) = lost;
+      *reinterpret_cast<uint4*>(to + column * 2) = rounded;
+      *reinterpret_cast<uint4*>(to + shape_.column_bytes() + column * 2) = lost;
     }
   }
   // Byte `byte` of four elements, in the order in which they are multiplied.

@@ -50,23 +50,27 @@ class HeldChunk {
   using Columns = FewColumns<type>;
   static constexpr int kBytes = 1024 + F::kScaleBytes;
 
-  // at: the chunk; row_scales: int8: of the chunk's tile.
+  // at: the lane's 16 bytes of the chunk, chunk + 16 lane; row_scales: int8: of the chunk's tile.
   __device__ __forceinline__ void fetch(const unsigned char* at, const unsigned char* row_scales) {
+    upper_ = load_once16(at);
+    lower_ = load_once16(at + 512);
     const auto lane = static_cast<int>(threadIdx.x % 32);
-    upper_ = load_once16(at + lane * 16);
-    lower_ = load_once16(at + lane * 16 + 512);
-    if constexpr (type == NumberType::int4) {
-      scale_[0] = load_once2(at + 1024 + lane / 4 * 2);
-      scale_[1] = load_once2(at + 1024 + lane / 4 * 2 + 16);
-    } else if constexpr (type == NumberType::int8) {
+    if constexpr (type == NumberType::int8) {
       scale_[0] = load_once4(row_scales + lane / 4 * 4);
       scale_[1] = load_once4(row_scales + lane / 4 * 4 + 32);
-    } else if constexpr (type == NumberType::int4_g32) {
-      scale_[0] = load_once4(at + 1024 + lane * 4);  // one lane's rows lie with other lanes
-    } else if constexpr (type == NumberType::mxfp4) {
-      scale_[0] = load_once2(at + 1024 + lane * 2);
-    } else if constexpr (type == NumberType::fp8) {
-      scale_[0] = load_once4(at + 1024);
+      return;
+    }
+    if constexpr (F::kScaleBytes > 0) {
+      constexpr int kEach = type == NumberType::int4_g32 ? 4 : type == NumberType::fp8 ? 0 : 2;  // bytes of a lane
+      const unsigned char* scales = at + (1024 - lane * 16 + (type == NumberType::int4 ? lane / 4 : lane) * kEach);
+      if constexpr (type == NumberType::int4) {
+        scale_[0] = load_once2(scales);
+        scale_[1] = load_once2(scales + 16);
+      } else if constexpr (kEach == 2) {
+        scale_[0] = load_once2(scales);  // one lane's rows lie with other lanes
+      } else {
+        scale_[0] = load_once4(scales);
+      }
     }
   }
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "kernels/cuda/columns.cuh"
-#include "kernels/cuda/few_product.cuh"
+#include "kernels/cuda/tile_pair.cuh"
 
 namespace moetune::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kTurn = 2;                      // chunks of each of the two tiles that a warp has under way
+constexpr int kTurn = TilePair<NumberType::bf16, 1>::kTurn;
 constexpr int kMostSliceBytes = 72 * 1024;    // of activations: two blocks to a multiprocessor
 constexpr int kSumStride = 33;                // of a token's 32 rows: other banks
 
@@ -18,7 +18,6 @@ struct Slices {
   int chunks;  // of each
   int groups;  // blocks that share the tiles of one slice
   int steps;   // chunks of a warp, rounded up
-  __host__ __device__ static int row_bytes(int columns) { return columns * 2 + 64; }
 };
 
 // What the blocks of a group leave for the one that finishes last.
@@ -32,7 +31,7 @@ template <NumberType type, int NT>
 __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__ TileGemm op, Slices slices, Left left) {
   extern __shared__ __align__(128) unsigned char shared[];
   using F = Format<type>;
-  using Held = HeldChunk<type>;
+  using Pair = TilePair<type, NT>;
   constexpr int kColumns = 8 * NT;
   constexpr int kSums = kColumns * 32;
   __shared__ float squares[kColumns];
@@ -63,7 +62,7 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
     const int of_part = index - part.first_tile;
     return Tile{&part, of_part, part.tiles + of_part * part.tile_bytes};
   };
-  Held held[2][kTurn];
+  Pair pair;
   int ahead_unit = first;
   int ahead_chunk = warp;
   const unsigned char* ahead[2] = {};
@@ -74,9 +73,7 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
   const auto fetch = [&](int turn) {
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      if (ahead[i] != nullptr && ahead_chunk < chunks)
-        held[i][turn].fetch(ahead[i] + std::int64_t{first_chunk + ahead_chunk} * Held::kBytes,
-                            ahead[i] + std::int64_t{op.chunks} * Held::kBytes);
+      if (ahead_chunk < chunks) pair.fetch(turn, i, ahead[i], first_chunk + ahead_chunk, op.chunks);
     ahead_chunk += kWarps;
     if (ahead_chunk < slices.steps * kWarps) return;
     ahead_chunk = warp;
@@ -90,36 +87,46 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
 
   // The slice of the rows as bf16, times the norm's weight; a warp takes a row.
   const int columns = slices.chunks * F::kChunk;
-  const int row_bytes = Slices::row_bytes(columns);
+  const int row_bytes = TilePair<NumberType::bf16, 1>::row_bytes(columns);
   const bool is_aligned = op.in % 4 == 0 && op.x.stride % 4 == 0;
-  for (int token = warp; token < kColumns; token += kWarps) {
-    float square = 0.0F;
-    const float* row = op.x.row(first_token + min(token, tokens - 1));
-    for (int base = 0; base < columns; base += 512) {
-      float4 x[4];
-      float4 weight[4];
+  float square[NT] = {};
+  for (int base = 0; base < columns; base += 512) {
+    float4 x[NT][4];
+    float4 weight[4];
+    // All are asked for before the first is stored: the compiler moves no read in front of a store.
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {  // all are asked for before the first is stored
-        const int column = base + i * 128 + lane * 4;
-        if (column >= columns) break;
-        x[i] = four_of(row, first_chunk * F::kChunk + column, token < tokens ? op.in : 0, is_aligned);
-        weight[i] = {1.0F, 1.0F, 1.0F, 1.0F};
-        if (op.norm != nullptr) weight[i] = four_of(op.norm, first_chunk * F::kChunk + column, op.in, is_aligned);
-      }
+    for (int i = 0; i < 4; ++i) {
+      const int column = base + i * 128 + lane * 4;
+      const bool exists = column < columns;
+      weight[i] = {1.0F, 1.0F, 1.0F, 1.0F};
+      if (op.norm != nullptr && exists) weight[i] = four_of(op.norm, first_chunk * F::kChunk + column, op.in, is_aligned);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = base + i * 128 + lane * 4;
-        if (column >= columns) break;
-        square += x[i].x * x[i].x + x[i].y * x[i].y + x[i].z * x[i].z + x[i].w * x[i].w;
-        *reinterpret_cast<uint2*>(shared + token * row_bytes + column * 2) =
-            packed({x[i].x * weight[i].x, x[i].y * weight[i].y, x[i].z * weight[i].z, x[i].w * weight[i].w});
+      for (int n = 0; n < NT; ++n) {
+        const int token = n * kWarps + warp;
+        x[n][i] = {0.0F, 0.0F, 0.0F, 0.0F};
+        if (exists && token < tokens)
+          x[n][i] = four_of(op.x.row(first_token + token), first_chunk * F::kChunk + column, op.in, is_aligned);
       }
     }
-    if (op.norm != nullptr) {
-      square = warp_sum(square);
-      if (lane == 0) squares[token] = square;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = base + i * 128 + lane * 4;
+      if (column >= columns) break;
+#pragma unroll
+      for (int n = 0; n < NT; ++n) {
+        const float4& v = x[n][i];
+        square[n] += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+        *reinterpret_cast<uint2*>(shared + (n * kWarps + warp) * row_bytes + column * 2) =
+            packed({v.x * weight[i].x, v.y * weight[i].y, v.z * weight[i].z, v.w * weight[i].w});
+      }
     }
   }
+  if (op.norm != nullptr)
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {
+      const float sum = warp_sum(square[n]);
+      if (lane == 0) squares[n * kWarps + warp] = sum;
+    }
   __syncthreads();
 
   const auto final_of = [&](const Tile& tile, int row, int token, float sum, float square) {
@@ -127,75 +134,34 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
     const int out = tile.index * 16 + row;
     if (out >= tile.part->out) return;
     if constexpr (type == NumberType::int8)
-      sum *= reinterpret_cast<const float*>(tile.at + std::int64_t{op.chunks} * Held::kBytes)[row];
+      sum *= reinterpret_cast<const float*>(tile.at + std::int64_t{op.chunks} * Pair::kBytes)[row];
     if (op.norm != nullptr) sum *= rsqrtf(square / static_cast<float>(op.in) + op.eps);
     if (tile.part->bias != nullptr) sum += tile.part->bias[out];
     float& to = tile.part->y.row(first_token + token)[out];
     to = op.accumulates ? to + sum : sum;
   };
   auto* sums = reinterpret_cast<float*>(shared + kColumns * row_bytes);
-  const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const std::uint32_t x_at =
-      base + static_cast<std::uint32_t>(lane / 4 * row_bytes + x_offset<type>(lane % 4, 0) * 2);
+  const std::uint32_t x_at = Pair::place(shared, row_bytes);
   const auto left_of = [&](int of_slice, int unit) {
     return left.sums + ((std::int64_t{blockIdx.y} * slices.count + of_slice) * pairs + unit) * kSums;
   };
   for (int unit = first; unit < end; ++unit) {
-    float part[2][NT][4] = {};
     for (int step = 0; step < slices.steps; step += kTurn) {
 #pragma unroll
       for (int turn = 0; turn < kTurn; ++turn) {
         const int chunk = (step + turn) * kWarps + warp;
-        if (chunk < chunks) {
-          float scaled[2][NT][4] = {};
-          constexpr bool kHasScales = F::kScaleGroups > 0;
-          auto& to = kHasScales ? scaled : part;
-          uint4 b[NT];
-#pragma unroll
-          for (int m = 0; m < F::kMmas; ++m) {
-            if (m % 2 == 0)
-#pragma unroll
-              for (int n = 0; n < NT; ++n)
-                b[n] = load_shared16(x_at + static_cast<std::uint32_t>(8 * n * row_bytes + chunk * F::kChunk * 2 +
-                                                                       x_offset<type>(0, m / 2) * 2));
-            std::uint32_t a[2][4];
-#pragma unroll
-            for (int i = 0; i < 2; ++i) held[i][turn].operands(m, a[i]);
-#pragma unroll
-            for (int n = 0; n < NT; ++n)
-#pragma unroll
-              for (int i = 0; i < 2; ++i)
-                mma(to[i][n], a[i][0], a[i][1], a[i][2], a[i][3], word(b[n], 2 * (m % 2)), word(b[n], 2 * (m % 2) + 1));
-            constexpr int kPerScale = kHasScales ? F::kMmas / (kHasScales ? F::kScaleGroups : 1) : F::kMmas;
-            if constexpr (kHasScales)
-              if (m % kPerScale == kPerScale - 1)
-#pragma unroll
-                for (int i = 0; i < 2; ++i)
-#pragma unroll
-                  for (int half = 0; half < 2; ++half) {
-                    const float scale = held[i][turn].scale_of(m / kPerScale, half);
-#pragma unroll
-                    for (int n = 0; n < NT; ++n)
-#pragma unroll
-                      for (int c = 2 * half; c < 2 * half + 2; ++c) {
-                        part[i][n][c] += scale * scaled[i][n][c];
-                        scaled[i][n][c] = 0.0F;
-                      }
-                  }
-          }
-        }
+        if (chunk < chunks) pair.multiply(turn, x_at, row_bytes, chunk, NT);
         fetch(turn);
       }
     }
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-#pragma unroll
-      for (int n = 0; n < NT; ++n)
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          sums[(warp * kColumns + 8 * n + lane % 4 * 2 + c % 2) * kSumStride + i * 16 + lane / 4 + c / 2 * 8] = part[i][n][c];
+    pair.take([&](int row, int token, float a, float b) {
+      float* to = sums + (warp * kColumns + token) * kSumStride + row;
+      to[0] = a;
+      to[16] = b;
+    });
     __syncthreads();
-    const Tile tiles[2] = {tile_of(2 * unit), tile_of(2 * unit + 1)};
+    const Tile upper = tile_of(2 * unit);
+    const Tile lower = tile_of(2 * unit + 1);
     for (int i = thread; i < kSums; i += 32 * kWarps) {
       const int row = i % 32;
       const int token = i / 32;
@@ -204,11 +170,10 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
       if (slices.count > 1)
         left_of(slice, unit)[i] = sum;
       else
-        final_of(tiles[row / 16], row % 16, token, sum, squares[token]);
+        final_of(row < 16 ? upper : lower, row % 16, token, sum, squares[token]);
     }
     __syncthreads();
   }
-  bring_soon(op);
   if (slices.count == 1) return;
   const int of_group = static_cast<int>(blockIdx.y) * slices.groups + group;
   const auto square_of = [&](int of_slice, int token) -> float& {
@@ -229,18 +194,19 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
   }
   __syncthreads();
   for (int unit = first; unit < end; ++unit) {
-    const Tile tiles[2] = {tile_of(2 * unit), tile_of(2 * unit + 1)};
+    const Tile upper = tile_of(2 * unit);
+    const Tile lower = tile_of(2 * unit + 1);
     for (int i = thread; i < kSums; i += 32 * kWarps) {
       float sum = 0.0F;
       for (int other = 0; other < slices.count; ++other) sum += __ldcg(left_of(other, unit) + i);
-      final_of(tiles[i % 32 / 16], i % 16, i / 32, sum, squares[i / 32]);
+      final_of(i % 32 < 16 ? upper : lower, i % 16, i / 32, sum, squares[i / 32]);
     }
   }
 }
 
 template <int NT>
 int shared_bytes(int slice_columns) {
-  return 8 * NT * Slices::row_bytes(slice_columns) + kWarps * 8 * NT * kSumStride * static_cast<int>(sizeof(float));
+  return 8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slice_columns) + kWarps * 8 * NT * kSumStride * static_cast<int>(sizeof(float));
 }
 
 // The slices that leave the least work to the busiest multiprocessor: every chunk of a slice costs the same, and so does what
@@ -257,7 +223,7 @@ Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
     Slices slices{};
     slices.chunks = (op.chunks + count - 1) / count;
     slices.count = (op.chunks + slices.chunks - 1) / slices.chunks;
-    if (8 * NT * Slices::row_bytes(slices.chunks * chunk_columns) > kMostSliceBytes) continue;
+    if (8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slices.chunks * chunk_columns) > kMostSliceBytes) continue;
     slices.steps = (slices.chunks + kWarps * kTurn - 1) / (kWarps * kTurn) * kTurn;
     const int room = std::max(1, 2 * multiprocessors / (slices.count * token_groups));
     const int units_each = (pairs + room - 1) / room;

@@ -43,6 +43,15 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   let_next_start();
   wait_for_previous();
   const int parts = kIsStaged ? parts_for(op.tokens) : 1;
+  // What the sum is added to is asked for now: at the end it would be waited for.
+  const auto y_of = [&](int i) -> float* {
+    const int row = tile_of_part * 16 + i % 16;
+    const int token = base + i / 16;
+    return row < part.out && token < op.tokens ? part.y.row(token) + row : nullptr;
+  };
+  const auto thread = static_cast<int>(threadIdx.x);
+  const float* first_y = op.accumulates ? y_of(thread) : nullptr;
+  const float before = first_y != nullptr ? *first_y : 0.0F;
   float sums[NT][4] = {};
   if constexpr (kIsStaged) {
     unsigned char* staged = shared + warps * Stream::kRingBytes + warp * staged_bytes;
@@ -81,15 +90,14 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
       return token < op.tokens ? x16 + std::int64_t{token} * op.chunks * kChunk : nullptr;
     }));
   }
-  bring_soon(op);
   __syncthreads();  // the rings are free: the sums take their place
   auto* blocks = reinterpret_cast<float*>(shared);
   store_sums(blocks + warp * 128 * NT, sums);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
-    const int row = tile_of_part * 16 + i % 16;
+  for (int i = thread; i < 128 * NT; i += static_cast<int>(blockDim.x)) {
+    float* to = y_of(i);
+    if (to == nullptr) continue;
     const int token = base + i / 16;
-    if (row >= part.out || token >= op.tokens) continue;
     float sum = 0.0F;
     for (int from = 0; from < warps; ++from)
       for (int column = i / 16; column < i / 16 + parts * op.tokens; column += op.tokens)
@@ -102,9 +110,9 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
         for (int other = 0; other < warps; ++other) square += squares[other][token];
         sum *= rsqrtf(square / static_cast<float>(op.in) + op.eps);
       }
-    if (part.bias != nullptr) sum += part.bias[row];
-    float& to = part.y.row(token)[row];
-    to = op.accumulates ? to + sum : sum;
+    if (part.bias != nullptr) sum += part.bias[tile_of_part * 16 + i % 16];
+    if (op.accumulates) sum += i == thread ? before : *to;
+    *to = sum;
   }
 }
 

@@ -122,19 +122,11 @@ class Bench {
     row("experts", expert_bytes, [&](const Layer& l) { experts(l); });
     row("moe", router_bytes + expert_bytes, [&](const Layer& l) { route(l), experts(l); });
     if (shape_.shared > 0) row("shared", shared_bytes, [&](const Layer& l) { shared(l); });
-    row("place+attn", kv_bytes, [&](const Layer& l) { place(l), attend(l); });
     row("attn+o", kv_bytes + 2.0 * hidden * q, [&](const Layer& l) { attend(l), output(l); });
-    row("o+router", router_bytes + 2.0 * hidden * q, [&](const Layer& l) { output(l), route(l); });
-    row("experts+qkv", expert_bytes + qkv_bytes, [&](const Layer& l) { experts(l), project(l); });
-    row("qkv+place", qkv_bytes, [&](const Layer& l) { project(l), place(l); });
-    brings_o_ = true;
-    for (const char* name : {"layer+soon", "layer"}) {
-    row(name, qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes, [&](const Layer& l) {
+    row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes, [&](const Layer& l) {
       project(l), place(l), attend(l), output(l), route(l), experts(l);
       if (shape_.shared > 0) shared(l);
     });
-    brings_o_ = false;
-    }
   }
 
  private:
@@ -170,8 +162,7 @@ class Bench {
                           .normed = normed_,
                           .parts = {{{.w = l.q, .y = q_.reshaped({tokens_, shape_.heads * shape_.head_dim})},
                                      {.w = l.k, .y = k_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})},
-                                     {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}},
-                          .soon = brings_o_ ? l.o : WeightMatrix{}});
+                                     {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}}});
   }
   void place(const Layer& l) {
     const Tensor norm(norm_.data(), NumberType::f32, {shape_.head_dim});
@@ -245,7 +236,6 @@ class Bench {
                 static_cast<long long>(tokens_), name, median, bytes * 1e-6, 100.0 * bytes / (median * kReadGbPerS * 1e3));
   }
 
-  bool brings_o_ = false;
   Shape shape_;
   NumberType type_;
   std::int64_t tokens_;
