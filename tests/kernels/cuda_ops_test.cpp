@@ -99,8 +99,9 @@ TEST_F(CudaOps, GemmInTiles) {
                                   {16, 128},
                                   {101, 192},
                                   {64, 769},
+                                  {9000, 64},
                                   {130, 2048}})
-      for (const std::int64_t tokens : {1, 3, 8, 9, 33}) {
+      for (const std::int64_t tokens : {1, 3, 5, 8, 9, 33, 64}) {
         const OwnedMatrix w = random_weights(type, out, in, 1);
         const OwnedTensor x = bf16_floats({tokens, in}, 2);
         const OwnedTensor bias = random_floats({out}, 3);
