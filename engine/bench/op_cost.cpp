@@ -41,12 +41,11 @@ OpCost cache_cost(const ModelSpec& spec, const EngineOptions& options, const OpW
   return {static_cast<double>(shape.bytes()), 2.0 * heads * widths * keys};
 }
 
-OpCost projections(const ModelSpec& spec, const LayerShape& shape, double tokens) {
+OpCost projections(const LayerShape& shape, double tokens) {
   OpCost cost;
-  for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o})
+  for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a,
+                                    &shape.key_up, &shape.value_up, &shape.o})
     cost = cost + product(*matrix, tokens);
-  if (spec.attention == AttentionKind::mla)
-    cost = cost + OpCost{4.0 * static_cast<double>(shape.absorbed_elements), 2.0 * tokens * static_cast<double>(shape.absorbed_elements)};
   return cost;
 }
 
@@ -77,7 +76,8 @@ const std::vector<OpFacts>& known_ops() {
 std::vector<std::string> op_names(const ModelSpec& spec) {
   std::vector<std::string> names;
   for (const OpFacts& op : known_ops()) {
-    const bool routes = op.name == "router" || op.name == "experts" || op.name == "routed" || op.name == "moe";
+    const bool routes =
+        op.name == "router" || op.name == "experts" || op.name == "routed" || op.name == "moe";
     if (routes && spec.moe_layer_count() == 0) continue;
     if (op.name == "shared" && (spec.moe_layer_count() == 0 || spec.shared_experts == 0)) continue;
     if (op.name == "dense" && spec.moe_layer_count() == spec.layers) continue;
@@ -86,13 +86,14 @@ std::vector<std::string> op_names(const ModelSpec& spec) {
   return names;
 }
 
-OpCost op_cost(const std::string& op, const ModelSpec& spec, const EngineOptions& options, int layer, const OpWork& work) {
+OpCost op_cost(const std::string& op, const ModelSpec& spec, const EngineOptions& options, int layer,
+               const OpWork& work) {
   const LayerShape shape = layer_shape(spec, options, layer, kWhole);
   const auto tokens = static_cast<double>(work.tokens);
   const OpCost router = product(shape.router, tokens);
   const OpCost shared = feed_forward(shape.shared, tokens);
   const OpCost moe = router + experts(spec, options, work) + shared;
-  const OpCost attention = projections(spec, shape, tokens) + cache_cost(spec, options, work);
+  const OpCost attention = projections(shape, tokens) + cache_cost(spec, options, work);
   if (op == "attention") return cache_cost(spec, options, work);
   if (op == "attention_half") return attention;
   if (op == "router") return router;
@@ -102,7 +103,8 @@ OpCost op_cost(const std::string& op, const ModelSpec& spec, const EngineOptions
   if (op == "moe") return moe;
   if (op == "dense") return feed_forward(shape.dense, tokens);
   if (op == "layer")
-    return attention + (spec.moe_layers[static_cast<std::size_t>(layer)] ? moe : feed_forward(shape.dense, tokens));
+    return attention +
+           (spec.moe_layers[static_cast<std::size_t>(layer)] ? moe : feed_forward(shape.dense, tokens));
   if (op == "head") {
     const MatrixShape head = model_shape(spec, options, kWhole).head;
     return product(head.exists() ? head : model_shape(spec, options, kWhole).embedding, tokens);
