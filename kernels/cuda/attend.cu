@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       }
   }
 
-  const int stride = shape.value_width + 2;
+  const int stride = shape.value_width + kPartHead;
 #pragma unroll
   for (int h = 0; h < HB; ++h) {
     if (h >= head_count) break;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(32 * kWarps)
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int column = (c * lanes + lane) * 8 + i;
-        if (column < shape.value_width) to[2 + column] = sums[h][c][i];
+        if (column < shape.value_width) to[kPartHead + column] = sums[h][c][i];
       }
   }
   finish_piece<kGroups, HB, 0>(shape, in, pieces, token, first_head, head_count, active, shared);
@@ -186,7 +186,7 @@ void run_pieces(Cuda& cuda, NumberType type, const AttendShape& shape, const Att
   constexpr int kGroups = kWarps * 32 / lanes;
   const int head_blocks = (shape.heads / shape.kv_heads + HB - 1) / HB * shape.kv_heads;
   const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeast, 2 * cuda.state().multiprocessors, 1);
-  const int stride = shape.value_width + 2;
+  const int stride = shape.value_width + kPartHead;
   const bool is_aligned = is_aligned_for_vectors(in);
   launch(attend_piece<lanes, chunks, HB>,
          {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
@@ -200,6 +200,7 @@ void run_pieces(Cuda& cuda, NumberType type, const AttendShape& shape, const Att
 
 Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, int slots,
                    int most_cluster) {
+  if (attend_path().blocks > 0) slots = attend_path().blocks;
   const int wanted = slots / std::max(1, head_blocks * shape.tokens);
   const int most = (shape.capacity + least - 1) / least;
   Pieces pieces{
@@ -212,13 +213,13 @@ Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int le
   pieces.partial = static_cast<float*>(
       cuda.state().scratch(static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
                            static_cast<std::size_t>(pieces.count / pieces.cluster) *
-                           static_cast<std::size_t>(shape.value_width + 2) * sizeof(float)));
+                           static_cast<std::size_t>(shape.value_width + kPartHead) * sizeof(float)));
   return pieces;
 }
 
 bool attend_places(NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
   const AttendPlacing& placing = in.placing;
-  if (!is_aligned_for_vectors(in) || attends_latent_on_hopper(cache_type, shape, in)) return false;
+  if (!is_aligned_for_vectors(in)) return false;
   if (attends_latent(cache_type, shape, in))
     return placing.frequencies != nullptr && placing.query_norm == nullptr;
   return attends_with_tensor_cores(cache_type, shape, in) && !placing.is_interleaved;
@@ -229,7 +230,7 @@ void attend(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const A
   if (is_aligned_for_vectors(in)) {
     if (attends_with_tensor_cores(cache_type, shape, in))
       return attend_with_tensor_cores(cuda, cache_type, shape, in);
-    if (attends_latent_on_hopper(cache_type, shape, in)) return attend_latent_on_hopper(cuda, shape, in);
+    if (attends_latent_on_hopper(cache_type, shape, in)) return attend_latent_on_hopper(cuda, cache_type, shape, in);
     if (attends_latent(cache_type, shape, in)) return attend_latent(cuda, cache_type, shape, in);
   }
   with_cache_type(cache_type, [](auto) {});  // the types that there are
