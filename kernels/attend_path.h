@@ -6,7 +6,6 @@ namespace moetune {
 struct AttendPath {
   bool is_portable = false;  // mma.sync and single blocks also where the GPU has wgmma and clusters
   int most_cluster = 8;      // blocks that join by way of their shared memory
-  int blocks = 0;            // that a launch aims at; 0: what the kernel holds best
 };
 
 AttendPath attend_path();

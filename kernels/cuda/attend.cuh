@@ -92,6 +92,7 @@ void attend_latent(Cuda& cuda, NumberType cache_type, const AttendShape& shape, 
 
 // The latter with wgmma, where GPU and build have it.
 bool attends_latent_on_hopper(NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
-void attend_latent_on_hopper(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
+void attend_latent_on_hopper(Cuda& cuda, NumberType cache_type, const AttendShape& shape,
+                             const AttendInputs& inputs);
 
 }  // namespace moetune::cuda

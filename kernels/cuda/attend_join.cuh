@@ -16,11 +16,11 @@ inline constexpr int kMostParts = 64;  // that are joined at once
 inline constexpr int kMostCluster = 8;
 
 struct Pieces {
-  int count;    // capacity: a multiple of cluster
-  int cluster;  // blocks of a cluster, neighbours along x
-  float*
-      partial;   // (tokens, heads, clusters, kPartHead + value_width): largest score, sum of weights, weighted values
-  int* arrived;  // (tokens, head blocks, cluster), zeros before and after
+  int count;       // capacity: a multiple of cluster
+  int cluster;     // blocks of a cluster, neighbours along x
+  float* partial;  // (tokens, heads, clusters, kPartHead + value_width): largest score, sum of weights,
+                   // weighted values
+  int* arrived;    // (tokens, head blocks, cluster), zeros before and after
 };
 
 // How the positions a token sees are cut now.
@@ -152,9 +152,9 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
 }
 
 // kWidth: the value width where it is known when compiling, else 0.
-// parts: (kGroups, heads, kPartHead + value_width) in shared memory: largest score, sum of weights, weighted values
-// of each group of this block; not yet synchronised. All threads of all blocks of a cluster with positions
-// take part; a block has some where blockIdx.x < active.
+// parts: (kGroups, heads, kPartHead + value_width) in shared memory: largest score, sum of weights, weighted
+// values of each group of this block; not yet synchronised. All threads of all blocks of a cluster with
+// positions take part; a block has some where blockIdx.x < active.
 template <int kGroups, int HB, int kWidth, int kFactors = HB * kMostParts>
 __device__ __forceinline__ void finish_piece(const AttendShape& shape, const AttendInputs& in,
                                              const Pieces& pieces, int token, int first_head, int head_count,
@@ -230,21 +230,30 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
   if (pieces.cluster > 1) wait_for_cluster();
 }
 
-// Pieces for this many blocks' worth of heads, so that `slots` blocks have work where contexts are as long as
-// their capacity, each at least `least` positions. most_cluster: 1 where a kernel cannot use clusters. Takes
-// scratch memory.
-Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, int slots,
-                   int most_cluster);
+// As launch() does: never for little, so that what is asked for one shape does not forbid another.
+inline void ask_for_shared(const void* kernel, int bytes) {
+  constexpr int kSharedWithoutAsking = 40 * 1024;
+  if (bytes > kSharedWithoutAsking)
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+}
+
+// How many blocks of a launch are there at once in clusters of `cluster`: fewer than single ones, because a
+// cluster lies within one group of multiprocessors (H200: 15 clusters of 8 at a block a multiprocessor). A
+// launch of more would wait for a second round. Asked once per kernel and shape.
+int blocks_at_once(Cuda& cuda, const void* kernel, int threads, int shared_bytes, int cluster);
+
+// Pieces for this many blocks' worth of heads, so that all blocks are there at once where contexts are as
+// long as their capacity, each at least `least` positions, in the largest clusters that cost few of them.
+// Takes scratch memory.
+Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, const void* kernel,
+                   int threads, int shared_bytes, int most_cluster);
 
 // launch() with blocks that are neighbours along x in clusters.
 template <class... Parameters, class... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), const LaunchShape& shape, int cluster,
                      cudaStream_t stream, Arguments&&... arguments) {
   if (cluster == 1) return launch(kernel, shape, stream, true, arguments...);
-  constexpr int kSharedWithoutAsking = 32 * 1024;  // 48 KiB less what kernels declare themselves
-  if (shape.shared_bytes > kSharedWithoutAsking)
-    CUDA_TRY(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  shape.shared_bytes));
+  ask_for_shared(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));

@@ -360,16 +360,17 @@ template <class Number>
 void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows<Number>;
+  constexpr int kMostBytes = kTilesAt + 2 * kRawBytes<Number> + (kIsBf16<Number> ? 0 : kTileBytes);
   const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kPositions, cuda.state().multiprocessors, most_cluster(kernel));
+      make_pieces(cuda, shape, head_blocks, kPositions, reinterpret_cast<const void*>(kernel), 32 * kWarps,
+                  kMostBytes, most_cluster(kernel));
   const int stages = pieces.count * kPositions >= shape.capacity ? 1 : 2;
-  launch_clusters(
-      kernel,
-      {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
-                    static_cast<unsigned>(shape.tokens)),
-       .threads = 32 * kWarps,
-       .shared_bytes = kTilesAt + stages * kRawBytes<Number> + (kIsBf16<Number> ? 0 : kTileBytes)},
-      pieces.cluster, cuda.state().stream, shape, in, pieces, stages);
+  launch_clusters(kernel,
+                  {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
+                                static_cast<unsigned>(shape.tokens)),
+                   .threads = 32 * kWarps,
+                   .shared_bytes = kMostBytes - (2 - stages) * kRawBytes<Number>},
+                  pieces.cluster, cuda.state().stream, shape, in, pieces, stages);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-// Attention of up to 64 heads over compressed rows (MLA, 512 + 64) with wgmma: where there are many heads a row is worth 2 x 64
-// products of its elements, and mma.sync would be the limit (the scheme of FlashMLA). With few heads most of a product is spent on
-// nothing, and it is still faster (H200: 16 heads, 64 positions: 2.1 us against 5.4 us). Two warpgroups, each with half the columns
-// of the result in its registers; the first one also makes scores and weights.
+// Attention of up to 64 heads over compressed rows (MLA, 512 + 64) with wgmma: where there are many heads a
+// row is worth 2 x 64 products of its elements, and mma.sync would be the limit (the scheme of FlashMLA).
+// With few heads most of a product is spent on nothing, and it is still faster (H200: 16 heads, 64
+// positions: 2.1 us against 5.4 us). Two warpgroups, each with half the columns of the result in its
+// registers; the first one also makes scores and weights.
 //
-// Rows lie in shared memory as nine blocks of (64 rows, 64 columns), 128-byte swizzle: for the scores an operand along the
-// columns, for the values the same bytes along the rows. A cache of bytes is widened to that from two tiles as they come.
+// Rows lie in shared memory as nine blocks of (64 rows, 64 columns), 128-byte swizzle: for the scores an
+// operand along the columns, for the values the same bytes along the rows. A cache of bytes is widened to
+// that from two tiles as they come.
 #include "kernels/cuda/attend_join.cuh"
 #include "kernels/cuda/cache_number.cuh"
 #include "kernels/cuda/fragment.cuh"
@@ -22,9 +24,9 @@ constexpr int kBlockBytes = kPositions * 128;
 constexpr int kRowsBytes = kWidth / 64 * kBlockBytes;
 constexpr int kQueriesAt = 0;
 constexpr int kRowsAt = kQueriesAt + kRowsBytes;
-constexpr int kWeightsAt = kRowsAt + 2 * kRowsBytes;  // (4 steps, 128 threads) x 16 bytes
+constexpr int kWeightsAt = kRowsAt + 2 * kRowsBytes;   // (4 steps, 128 threads) x 16 bytes
 constexpr int kFactorsAt = kWeightsAt + 4 * 128 * 16;  // (heads) f32
-constexpr int kScalesAt = kFactorsAt + kHeads * 4;      // (positions) f32
+constexpr int kScalesAt = kFactorsAt + kHeads * 4;     // (positions) f32
 constexpr int kSharedBytes = kScalesAt + kPositions * 4;
 constexpr int kRawBytes = kPositions * kWidth;  // of bytes: two of them behind one widened tile
 static_assert(2 * kRawBytes <= kRowsBytes);
@@ -88,29 +90,31 @@ __device__ __forceinline__ int place_of(int row, int piece) {
 }
 
 __device__ __forceinline__ void copy_or_zero(std::uint32_t to, const void* from, bool exists) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(exists ? 16 : 0));
 }
-// Rows start .. start + 63, by all threads; zeros from `stored` on.
+// Rows start .. start + 63, by `threads` threads of which this is one; zeros from `stored` on.
 template <class Number>
-__device__ __forceinline__ void fetch_rows(std::uint32_t to, const Number* rows, std::int64_t stride, int start, int stored) {
+__device__ __forceinline__ void fetch_rows(std::uint32_t to, const Number* rows, std::int64_t stride,
+                                           int start, int stored, int thread, int threads) {
   if constexpr (kIsBf16<Number>) {
-    const int piece = static_cast<int>(threadIdx.x) % 8;
-#pragma unroll
-    for (int turn = 0; turn < kPositions * 8 / kThreads; ++turn) {
-      const int row = static_cast<int>(threadIdx.x) / 8 + turn * (kThreads / 8);
+    const int piece = thread % 8;
+    for (int row = thread / 8; row < kPositions; row += threads / 8) {
       const bool exists = start + row < stored;
       const Number* from = rows + (exists ? start + row : 0) * stride + piece * 8;
       const std::uint32_t at = to + static_cast<std::uint32_t>(row * 128 + (piece ^ (row % 8)) * 16);
 #pragma unroll
-      for (int block = 0; block < kWidth / 64; ++block) copy_or_zero(at + block * kBlockBytes, from + block * 64, exists);
+      for (int block = 0; block < kWidth / 64; ++block)
+        copy_or_zero(at + block * kBlockBytes, from + block * 64, exists);
     }
   } else {
     constexpr int kPieces = kWidth / 16;  // of a row
-    for (int i = static_cast<int>(threadIdx.x); i < kPositions * kPieces; i += kThreads) {
+    for (int i = thread; i < kPositions * kPieces; i += threads) {
       const int row = i / kPieces;
       const int piece = i % kPieces;
       const bool exists = start + row < stored;
-      copy_or_zero(to + static_cast<std::uint32_t>(i * 16), rows + (exists ? start + row : 0) * stride + piece * 16, exists);
+      copy_or_zero(to + static_cast<std::uint32_t>(i * 16),
+                   rows + (exists ? start + row : 0) * stride + piece * 16, exists);
     }
   }
   commit_copies();
@@ -125,7 +129,9 @@ struct Turn {
   float cosine = 1.0F;
   float sine = 0.0F;
   bool is_interleaved = false;
-  __device__ __forceinline__ int first() const { return static_cast<int>(threadIdx.x % 32) * (is_interleaved ? 2 : 1); }
+  __device__ __forceinline__ int first() const {
+    return static_cast<int>(threadIdx.x % 32) * (is_interleaved ? 2 : 1);
+  }
   __device__ __forceinline__ int second() const { return first() + (is_interleaved ? 1 : 32); }
   __device__ __forceinline__ Pair load(const float* from) const { return {from[first()], from[second()]}; }
   __device__ __forceinline__ Pair turned(const Pair& pair) const {
@@ -133,12 +139,14 @@ struct Turn {
   }
 };
 __device__ __forceinline__ void put(unsigned char* tile, int row, int column, float value) {
-  *reinterpret_cast<__nv_bfloat16*>(tile + place_of(row, column / 8) + column % 8 * 2) = __float2bfloat16_rn(value);
+  *reinterpret_cast<__nv_bfloat16*>(tile + place_of(row, column / 8) + column % 8 * 2) =
+      __float2bfloat16_rn(value);
 }
 
 // Scaled queries as bf16, zeros beyond head_count. All threads take part.
-__device__ __forceinline__ void stage_queries(unsigned char* queries, const AttendShape& shape, const AttendInputs& in, int token,
-                                              int first_head, int head_count, const Turn& turn) {
+__device__ __forceinline__ void stage_queries(unsigned char* queries, const AttendShape& shape,
+                                              const AttendInputs& in, int token, int first_head,
+                                              int head_count, const Turn& turn) {
   // Several loads at once: one after the other each would wait for the L2 cache.
   constexpr int kTogether = 4;
   constexpr int kPieces = kRank / 8;
@@ -149,7 +157,8 @@ __device__ __forceinline__ void stage_queries(unsigned char* queries, const Atte
   Pair pairs[kHeads / kWarps];
 #pragma unroll
   for (int i = 0; i < kHeads / kWarps; ++i)
-    if (warp + i * kWarps < head_count) pairs[i] = turn.load(rest + (warp + i * kWarps) * in.q_rest_strides.head);
+    if (warp + i * kWarps < head_count)
+      pairs[i] = turn.load(rest + (warp + i * kWarps) * in.q_rest_strides.head);
   for (int first = static_cast<int>(threadIdx.x); first < kHeads * kPieces; first += kTogether * kThreads) {
     float4 low[kTogether];
     float4 high[kTogether];
@@ -167,8 +176,9 @@ __device__ __forceinline__ void stage_queries(unsigned char* queries, const Atte
       const float scale = shape.scale;
       *reinterpret_cast<uint4*>(queries + place_of(index / kPieces, index % kPieces)) =
           index / kPieces < head_count
-              ? make_uint4(pack2(low[i].x * scale, low[i].y * scale), pack2(low[i].z * scale, low[i].w * scale),
-                           pack2(high[i].x * scale, high[i].y * scale), pack2(high[i].z * scale, high[i].w * scale))
+              ? make_uint4(
+                    pack2(low[i].x * scale, low[i].y * scale), pack2(low[i].z * scale, low[i].w * scale),
+                    pack2(high[i].x * scale, high[i].y * scale), pack2(high[i].z * scale, high[i].w * scale))
               : uint4{};
     }
   }
@@ -219,7 +229,8 @@ struct FreshRow {
   __device__ __forceinline__ void put_into(unsigned char* tile, int row, const Turn& turn) const {
     const auto kept = [&](float value) { return widen(cached<Number>(value, scale)); };
 #pragma unroll
-    for (int c = 0; c < kPerLane; ++c) put(tile, row, static_cast<int>(threadIdx.x % 32) + 32 * c, kept(latent[c]));
+    for (int c = 0; c < kPerLane; ++c)
+      put(tile, row, static_cast<int>(threadIdx.x % 32) + 32 * c, kept(latent[c]));
     put(tile, row, kRank + turn.first(), kept(pair.first));
     put(tile, row, kRank + turn.second(), kept(pair.second));
   }
@@ -228,14 +239,16 @@ struct FreshRow {
 
 // Grid: (pieces, blocks of 64 heads, tokens).
 template <class Number>
-__global__ void __launch_bounds__(kThreads, 1) attend_rows_hopper(AttendShape shape, AttendInputs in, Pieces pieces) {
+__global__ void __launch_bounds__(kThreads, 1)
+    attend_rows_hopper(AttendShape shape, AttendInputs in, Pieces pieces) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr bool kScaled = kHasCacheScales<Number>;
   const bool places = in.placing.is_asked;
   let_next_start();
   if (!places) wait_for_previous();
-  // With placing, what is read before wait_for_previous() is older than this step: its first kernel waits for all before it.
+  // With placing, what is read before wait_for_previous() is older than this step: its first kernel waits for
+  // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
   const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions);
@@ -260,7 +273,9 @@ __global__ void __launch_bounds__(kThreads, 1) attend_rows_hopper(AttendShape sh
   const auto stage_at = [&](int stage) {
     return kRowsAt + (kIsBf16<Number> ? stage * kRowsBytes : kRowsBytes + stage * kRawBytes);
   };
-  if (first < end) fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored);
+  if (first < end)
+    fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored,
+               static_cast<int>(threadIdx.x), kThreads);
 
   Turn turn;
   FreshRow fresh;
@@ -309,8 +324,9 @@ __global__ void __launch_bounds__(kThreads, 1) attend_rows_hopper(AttendShape sh
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();  // the rows are there; both groups are done with those before
-    if (start + kPositions < end)
-      fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage ^ 1)), rows, in.row_stride, start + kPositions, stored);
+    if (group == 1 && start + kPositions < end)
+      fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage ^ 1)), rows, in.row_stride,
+                 start + kPositions, stored, thread, 128);
     uint4 weight[4];
     if (group == 0) {
       float score[32];
@@ -333,7 +349,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_rows_hopper(AttendShape sh
       for (int half = 0; half < 2; ++half) {
         float most = top[half];
 #pragma unroll
-        for (int j = 0; j < 8; ++j) most = fmaxf(most, fmaxf(score[4 * j + 2 * half], score[4 * j + 2 * half + 1]));
+        for (int j = 0; j < 8; ++j)
+          most = fmaxf(most, fmaxf(score[4 * j + 2 * half], score[4 * j + 2 * half + 1]));
         most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 1));
         most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 2));
         const float change = __expf(top[half] - most);
@@ -353,7 +370,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_rows_hopper(AttendShape sh
 #pragma unroll
       for (int step = 0; step < 4; ++step) {
         const float* s = score + 8 * step;
-        weights[128 * step] = make_uint4(pack2(s[0], s[1]), pack2(s[2], s[3]), pack2(s[4], s[5]), pack2(s[6], s[7]));
+        weights[128 * step] =
+            make_uint4(pack2(s[0], s[1]), pack2(s[2], s[3]), pack2(s[4], s[5]), pack2(s[6], s[7]));
       }
     }
     __syncthreads();
@@ -405,7 +423,8 @@ void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows_hopper<Number>;
   const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kPositions, cuda.state().multiprocessors, most_cluster(kernel));
+      make_pieces(cuda, shape, head_blocks, kPositions, reinterpret_cast<const void*>(kernel), kThreads,
+                  kSharedBytes, most_cluster(kernel));
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),
@@ -418,11 +437,13 @@ void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
 
 bool attends_latent_on_hopper(NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
   static const bool is_there = is_compiled();
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(in.q) % 16 == 0 && in.q_strides.token % 4 == 0 && in.q_strides.head % 4 == 0;
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(in.q) % 16 == 0 && in.q_strides.token % 4 == 0 &&
+                          in.q_strides.head % 4 == 0;
   return is_there && !attend_path().is_portable && is_aligned && attends_latent(cache_type, shape, in);
 }
 
-void attend_latent_on_hopper(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
+void attend_latent_on_hopper(Cuda& cuda, NumberType cache_type, const AttendShape& shape,
+                             const AttendInputs& in) {
   if (cache_type == NumberType::bf16) return run_rows<__nv_bfloat16>(cuda, shape, in);
   if (cache_type == NumberType::fp8) return run_rows<__nv_fp8_e4m3>(cuda, shape, in);
   run_rows<std::int8_t>(cuda, shape, in);

@@ -1,8 +1,9 @@
 // Microseconds of one layer's attention when decoding on a GPU: layers of their own caches in one CUDA graph,
 // so that no cache is in the L2 cache when it is read.
 //
-//   cuda_attention_bench [shape ...] [sequences=1,32] [context=512,4096,32768] [type=bf16,fp8,int8] [cluster=8]
-//                        [blocks=264] [portable]
+//   cuda_attention_bench [shape ...] [sequences=1,32] [context=512,4096,32768] [type=bf16,fp8,int8]
+//   [cluster=8]
+//                        [portable]
 //
 // shape: qwen3, v3, v2lite or all. "attention": heads placed and attended to; "apart": the same as two ops;
 // MLA also with its absorbed projections ("with up"). Prints bytes of the cache, its share of READ_GB_S and
@@ -275,8 +276,6 @@ int main(int argc, char** argv) {
         types = split(value);
       else if (argument.starts_with("cluster="))
         path.most_cluster = std::stoi(value);
-      else if (argument.starts_with("blocks="))
-        path.blocks = std::stoi(value);
       else if (argument == "portable")
         path.is_portable = true;
       else
