@@ -5,6 +5,7 @@ namespace moetune {
 
 struct AttendPath {
   bool is_portable = false;  // mma.sync and single blocks also where the GPU has wgmma and clusters
+  int most_cluster = 8;      // blocks that join by way of their shared memory
 };
 
 AttendPath attend_path();

@@ -2,6 +2,9 @@
 #include "kernels/cuda/cache_number.cuh"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 namespace moetune::cuda {
 namespace {
@@ -158,7 +161,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       }
   }
 
-  const int stride = shape.value_width + 2;
+  const int stride = shape.value_width + kPartHead;
 #pragma unroll
   for (int h = 0; h < HB; ++h) {
     if (h >= head_count) break;
@@ -169,7 +172,7 @@ __global__ void __launch_bounds__(32 * kWarps)
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int column = (c * lanes + lane) * 8 + i;
-        if (column < shape.value_width) to[2 + column] = sums[h][c][i];
+        if (column < shape.value_width) to[kPartHead + column] = sums[h][c][i];
       }
   }
   finish_piece<kGroups, HB, 0>(shape, in, pieces, token, first_head, head_count, active, shared);
@@ -184,41 +187,75 @@ bool is_aligned_for_vectors(const AttendInputs& in) {
 template <int lanes, int chunks, int HB>
 void run_pieces(Cuda& cuda, NumberType type, const AttendShape& shape, const AttendInputs& in) {
   constexpr int kGroups = kWarps * 32 / lanes;
-  const int head_blocks = (shape.heads / shape.kv_heads + HB - 1) / HB * shape.kv_heads;
-  const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeast, 2 * cuda.state().multiprocessors, 1);
-  const int stride = shape.value_width + 2;
+  const int shared_by = shape.heads / shape.kv_heads;
+  const int head_blocks = (shared_by + HB - 1) / HB * shape.kv_heads;
+  const auto kernel = attend_piece<lanes, chunks, HB>;
+  const int shared_bytes =
+      kGroups * std::min(HB, shared_by) * (shape.value_width + kPartHead) * static_cast<int>(sizeof(float));
+  const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeast, reinterpret_cast<const void*>(kernel),
+                                    32 * kWarps, shared_bytes, 1);
   const bool is_aligned = is_aligned_for_vectors(in);
-  launch(attend_piece<lanes, chunks, HB>,
+  launch(kernel,
          {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                        static_cast<unsigned>(shape.tokens)),
           .threads = 32 * kWarps,
-          .shared_bytes = kGroups * HB * stride * static_cast<int>(sizeof(float))},
+          .shared_bytes = shared_bytes},
          cuda.state().stream, true, type, shape, in, pieces, is_aligned);
 }
 
 }  // namespace
 
-Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, int slots,
-                   int most_cluster) {
-  const int wanted = slots / std::max(1, head_blocks * shape.tokens);
-  const int most = (shape.capacity + least - 1) / least;
-  Pieces pieces{
-      std::clamp(wanted, 1, std::max(1, std::min(most, most_cluster > 1 ? kMostPieces : kMostParts))), 1,
-      nullptr, nullptr};
-  while (2 * pieces.cluster <= std::min(most_cluster, pieces.count)) pieces.cluster *= 2;
-  pieces.count = pieces.count / pieces.cluster * pieces.cluster;
+int blocks_at_once(Cuda& cuda, const void* kernel, int threads, int shared_bytes, int cluster) {
+  static std::mutex lock;  // ranks of one process ask side by side
+  static std::map<std::tuple<const void*, int, int>, int> known;
+  const std::lock_guard guard(lock);
+  const auto [place, is_new] = known.try_emplace({kernel, shared_bytes, cluster}, 0);
+  if (!is_new) return place->second;
+  ask_for_shared(kernel, shared_bytes);
+  if (cluster == 1) {
+    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&place->second, kernel, threads,
+                                                           static_cast<std::size_t>(shared_bytes)));
+    return place->second *= cuda.state().multiprocessors;
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(cluster));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  CUDA_TRY(cudaOccupancyMaxActiveClusters(&place->second, kernel, &config));
+  return place->second *= cluster;
+}
+
+Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, const void* kernel,
+                   int threads, int shared_bytes, int most_cluster) {
+  const int lines = std::max(1, head_blocks * shape.tokens);
+  const int most =
+      std::clamp((shape.capacity + least - 1) / least, 1, most_cluster > 1 ? kMostPieces : kMostParts);
+  const auto fitting = [&](int cluster) {
+    return std::clamp(blocks_at_once(cuda, kernel, threads, shared_bytes, cluster) / lines, 1, most) /
+           cluster * cluster;
+  };
+  Pieces pieces{fitting(1), 1, nullptr, nullptr};
+  for (int cluster = most_cluster; cluster > 1 && pieces.cluster == 1; cluster /= 2)
+    if (const int count = cluster <= pieces.count ? fitting(cluster) : 0; 4 * count >= 3 * pieces.count)
+      pieces.count = count, pieces.cluster = cluster;
   if (pieces.count == pieces.cluster) return pieces;
   pieces.arrived = cuda.state().counters(head_blocks * shape.tokens * pieces.cluster);
   pieces.partial = static_cast<float*>(
       cuda.state().scratch(static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
                            static_cast<std::size_t>(pieces.count / pieces.cluster) *
-                           static_cast<std::size_t>(shape.value_width + 2) * sizeof(float)));
+                           static_cast<std::size_t>(shape.value_width + kPartHead) * sizeof(float)));
   return pieces;
 }
 
 bool attend_places(NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
   const AttendPlacing& placing = in.placing;
-  if (!is_aligned_for_vectors(in) || attends_latent_on_hopper(cache_type, shape, in)) return false;
+  if (!is_aligned_for_vectors(in)) return false;
   if (attends_latent(cache_type, shape, in))
     return placing.frequencies != nullptr && placing.query_norm == nullptr;
   return attends_with_tensor_cores(cache_type, shape, in) && !placing.is_interleaved;
@@ -229,7 +266,8 @@ void attend(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const A
   if (is_aligned_for_vectors(in)) {
     if (attends_with_tensor_cores(cache_type, shape, in))
       return attend_with_tensor_cores(cuda, cache_type, shape, in);
-    if (attends_latent_on_hopper(cache_type, shape, in)) return attend_latent_on_hopper(cuda, shape, in);
+    if (attends_latent_on_hopper(cache_type, shape, in))
+      return attend_latent_on_hopper(cuda, cache_type, shape, in);
     if (attends_latent(cache_type, shape, in)) return attend_latent(cuda, cache_type, shape, in);
   }
   with_cache_type(cache_type, [](auto) {});  // the types that there are

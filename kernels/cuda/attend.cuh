@@ -90,8 +90,9 @@ void attend_with_tensor_cores(Cuda& cuda, NumberType cache_type, const AttendSha
 bool attends_latent(NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
 void attend_latent(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
 
-// And for 64 heads at a time of a bf16 cache, with wgmma, where GPU and build have it.
+// The latter with wgmma, where GPU and build have it.
 bool attends_latent_on_hopper(NumberType cache_type, const AttendShape& shape, const AttendInputs& inputs);
-void attend_latent_on_hopper(Cuda& cuda, const AttendShape& shape, const AttendInputs& inputs);
+void attend_latent_on_hopper(Cuda& cuda, NumberType cache_type, const AttendShape& shape,
+                             const AttendInputs& inputs);
 
 }  // namespace moetune::cuda

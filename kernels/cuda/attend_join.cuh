@@ -3,6 +3,8 @@
 // common. Start at finish_piece().
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/attend_path.h"
 #include "kernels/cuda/attend.cuh"
 
@@ -14,11 +16,11 @@ inline constexpr int kMostParts = 64;  // that are joined at once
 inline constexpr int kMostCluster = 8;
 
 struct Pieces {
-  int count;    // capacity: a multiple of cluster
-  int cluster;  // blocks of a cluster, neighbours along x
-  float*
-      partial;   // (tokens, heads, clusters, value_width + 2): largest score, sum of weights, weighted values
-  int* arrived;  // (tokens, head blocks, cluster), zeros before and after
+  int count;       // capacity: a multiple of cluster
+  int cluster;     // blocks of a cluster, neighbours along x
+  float* partial;  // (tokens, heads, clusters, kPartHead + value_width): largest score, sum of weights,
+                   // weighted values
+  int* arrived;    // (tokens, head blocks, cluster), zeros before and after
 };
 
 // How the positions a token sees are cut now.
@@ -60,44 +62,48 @@ __device__ __forceinline__ void wait_for_cluster() {
 __device__ __forceinline__ const float* at_rank(const float* place, int rank) {
 #if __CUDA_ARCH__ >= 900
   const float* there;
-  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(place), "r"(rank));
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(place), "r"(rank));
   return there;
 #else
   return place;
 #endif
 }
 
-// Two neighbouring numbers where widths are even, else one.
-template <bool kIsPair>
+// Neighbouring numbers: four where the width is known, else one.
+template <int kCount>
 struct Numbers {
-  float v[kIsPair ? 2 : 1];
+  float v[kCount];
 
   static __device__ __forceinline__ Numbers from(const float* at) {
-    if constexpr (kIsPair) {
-      const float2 two = *reinterpret_cast<const float2*>(at);
-      return {two.x, two.y};
+    if constexpr (kCount == 4) {
+      const float4 four = *reinterpret_cast<const float4*>(at);
+      return {four.x, four.y, four.z, four.w};
     } else {
       return {*at};
     }
   }
   // Past the L1 cache: other blocks wrote it.
   static __device__ __forceinline__ Numbers from_l2(const float* at) {
-    if constexpr (kIsPair) {
-      const float2 two = __ldcg(reinterpret_cast<const float2*>(at));
-      return {two.x, two.y};
+    if constexpr (kCount == 4) {
+      const float4 four = __ldcg(reinterpret_cast<const float4*>(at));
+      return {four.x, four.y, four.z, four.w};
     } else {
       return {__ldcg(at)};
     }
   }
   __device__ __forceinline__ void add(float factor, const Numbers& other) {
 #pragma unroll
-    for (int i = 0; i < (kIsPair ? 2 : 1); ++i) v[i] += factor * other.v[i];
+    for (int i = 0; i < kCount; ++i) v[i] += factor * other.v[i];
   }
+  // Rows of a result may begin anywhere.
   __device__ __forceinline__ void store(float* to, float divisor) const {
 #pragma unroll
-    for (int i = 0; i < (kIsPair ? 2 : 1); ++i) to[i] = v[i] / divisor;
+    for (int i = 0; i < kCount; ++i) to[i] = v[i] / divisor;
   }
 };
+
+// A part: largest score, sum of weights, and behind them the weighted values.
+inline constexpr int kPartHead = 4;
 
 // In shared memory. kFactors: most heads times parts that are joined at once.
 template <int HB, int kFactors>
@@ -110,7 +116,7 @@ struct JoinSpace {
 // `heads` heads of `count` parts each: state_of(h, i) is a part's largest score and sum of weights,
 // value_of(h, i, column) its weighted values; put(h, column, sum) takes the result, scaled to space.tops[h].
 // All threads of the block take part.
-template <bool kIsPair, class Space, class StateOf, class ValueOf, class Put>
+template <int kSome, class Space, class StateOf, class ValueOf, class Put>
 __device__ __forceinline__ void join_parts(Space& space, int heads, int count, int width,
                                            const StateOf& state_of, const ValueOf& value_of, const Put& put) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -134,12 +140,11 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
     if (lane == 0) space.totals[h] = total, space.tops[h] = top;
   }
   __syncthreads();
-  constexpr int kSome = kIsPair ? 2 : 1;
   for (int item = static_cast<int>(threadIdx.x); item < heads * (width / kSome);
        item += static_cast<int>(blockDim.x)) {
     const int h = item / (width / kSome);
     const int column = item % (width / kSome) * kSome;
-    Numbers<kIsPair> sum{};
+    Numbers<kSome> sum{};
 #pragma unroll 16
     for (int i = 0; i < count; ++i) sum.add(space.factors[h * count + i], value_of(h, i, column));
     put(h, column, sum);
@@ -147,17 +152,17 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
 }
 
 // kWidth: the value width where it is known when compiling, else 0.
-// parts: (kGroups, heads, value_width + 2) in shared memory: largest score, sum of weights, weighted values
-// of each group of this block; not yet synchronised. All threads of all blocks of a cluster with positions
-// take part; a block has some where blockIdx.x < active.
+// parts: (kGroups, heads, kPartHead + value_width) in shared memory: largest score, sum of weights, weighted
+// values of each group of this block; not yet synchronised. All threads of all blocks of a cluster with
+// positions take part; a block has some where blockIdx.x < active.
 template <int kGroups, int HB, int kWidth, int kFactors = HB * kMostParts>
 __device__ __forceinline__ void finish_piece(const AttendShape& shape, const AttendInputs& in,
                                              const Pieces& pieces, int token, int first_head, int head_count,
                                              int active, float* parts) {
-  constexpr bool kIsPair = kWidth != 0;
-  using Some = Numbers<kIsPair>;
+  constexpr int kSome = kWidth != 0 ? 4 : 1;
+  using Some = Numbers<kSome>;
   const int width = kWidth != 0 ? kWidth : shape.value_width;
-  const int stride = width + 2;
+  const int stride = width + kPartHead;
   const int rank = pieces.cluster > 1 ? cluster_rank() : 0;
   const int clusters = (active + pieces.cluster - 1) / pieces.cluster;
   const int cluster = static_cast<int>(blockIdx.x) / pieces.cluster;
@@ -182,17 +187,17 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
     const float* part = parts + ((i % kGroups) * head_count + mine + h) * stride;
     return pieces.cluster > 1 ? at_rank(part, i / kGroups) : part;
   };
-  join_parts<kIsPair>(
+  join_parts<kSome>(
       space, count, sharing * kGroups, width,
       [&](int h, int i) {
         const float* part = part_of(h, i);
         return make_float2(part[0], part[1]);
       },
-      [&](int h, int i, int column) { return Some::from(part_of(h, i) + 2 + column); },
+      [&](int h, int i, int column) { return Some::from(part_of(h, i) + kPartHead + column); },
       [&](int h, int column, const Some& sum) {
         if (clusters == 1) return sum.store(y + h * in.y_strides.head + column, space.totals[h]);
         float* to = partial + h * partial_stride + cluster * stride;
-        sum.store(to + 2 + column, 1.0F);
+        sum.store(to + kPartHead + column, 1.0F);
         if (column == 0) to[0] = space.tops[h], to[1] = space.totals[h];
       });
   if (pieces.cluster > 1) arrive_at_cluster();  // no block ends while others read what it has
@@ -209,14 +214,14 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
     }
     __syncthreads();
     if (is_last)
-      join_parts<kIsPair>(
+      join_parts<kSome>(
           space, count, clusters, width,
           [&](int h, int i) {
             const float* part = partial + h * partial_stride + i * stride;
             return make_float2(__ldcg(part), __ldcg(part + 1));
           },
           [&](int h, int i, int column) {
-            return Some::from_l2(partial + h * partial_stride + i * stride + 2 + column);
+            return Some::from_l2(partial + h * partial_stride + i * stride + kPartHead + column);
           },
           [&](int h, int column, const Some& sum) {
             sum.store(y + h * in.y_strides.head + column, space.totals[h]);
@@ -225,19 +230,30 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
   if (pieces.cluster > 1) wait_for_cluster();
 }
 
-// Pieces for this many blocks' worth of heads, so that `slots` blocks have work where contexts are as long as
-// their capacity, each at least `least` positions. most_cluster: 1 where a kernel cannot use clusters. Takes
-// scratch memory.
-Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, int slots,
-                   int most_cluster);
+// As launch() does: never for little, so that what is asked for one shape does not forbid another.
+inline void ask_for_shared(const void* kernel, int bytes) {
+  constexpr int kSharedWithoutAsking = 40 * 1024;
+  if (bytes > kSharedWithoutAsking)
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+}
+
+// How many blocks of a launch are there at once in clusters of `cluster`: fewer than single ones, because a
+// cluster lies within one group of multiprocessors (H200: 15 clusters of 8 at a block a multiprocessor). A
+// launch of more would wait for a second round. Asked once per kernel and shape.
+int blocks_at_once(Cuda& cuda, const void* kernel, int threads, int shared_bytes, int cluster);
+
+// Pieces for this many blocks' worth of heads, so that all blocks are there at once where contexts are as
+// long as their capacity, each at least `least` positions, in the largest clusters that cost few of them.
+// Takes scratch memory.
+Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, const void* kernel,
+                   int threads, int shared_bytes, int most_cluster);
 
 // launch() with blocks that are neighbours along x in clusters.
 template <class... Parameters, class... Arguments>
 void launch_clusters(void (*kernel)(Parameters...), const LaunchShape& shape, int cluster,
                      cudaStream_t stream, Arguments&&... arguments) {
   if (cluster == 1) return launch(kernel, shape, stream, true, arguments...);
-  CUDA_TRY(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes));
+  ask_for_shared(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));
@@ -258,7 +274,7 @@ void launch_clusters(void (*kernel)(Parameters...), const LaunchShape& shape, in
 template <class Kernel>
 int most_cluster(Kernel* kernel) {
   static const bool has_clusters = waits_for_previous(kernel);
-  return has_clusters && !attend_path().is_portable ? kMostCluster : 1;
+  return has_clusters && !attend_path().is_portable ? std::min(kMostCluster, attend_path().most_cluster) : 1;
 }
 
 }  // namespace moetune::cuda

@@ -27,7 +27,7 @@ constexpr int kWeightsAt = kQueriesAt + kHeads * kRowBytes;
 constexpr int kTopsAt = kWeightsAt + kHeads * kWeightBytes;  // (warps, heads) f32
 constexpr int kScalesAt = kTopsAt + kWarps * kHeads * 4;     // (positions) f32
 constexpr int kTilesAt = kScalesAt + kPositions * 4;         // bf16 tiles; later the parts
-constexpr int kPartsBytes = kHeads * (kRank + 2) * 4;
+constexpr int kPartsBytes = kHeads * (kRank + kPartHead) * 4;
 static_assert(kTilesAt % 16 == 0 && kPartsBytes <= kTileBytes);
 
 // Four 8 x 8 blocks: lane i gives the address of row i % 8 of block i / 8 (PTX ISA, "ldmatrix").
@@ -340,7 +340,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
     for (int half = 0; half < 2; ++half) {
       const int head = g + 8 * half;
       if (head >= head_count) continue;
-      float* to = parts + head * (kRank + 2);
+      float* to = parts + head * (kRank + kPartHead);
       if (warp == 0 && t == 0) {
         float total = 0.0F;
         for (int other = 0; other < kWarps; ++other) total += tops[other * kHeads + head];
@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
       }
 #pragma unroll
       for (int j = 0; j < 8; ++j)
-        *reinterpret_cast<float2*>(to + 2 + 64 * warp + 8 * j + 2 * t) =
+        *reinterpret_cast<float2*>(to + kPartHead + 64 * warp + 8 * j + 2 * t) =
             make_float2(out[j][2 * half], out[j][2 * half + 1]);
     }
   }
@@ -360,16 +360,17 @@ template <class Number>
 void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows<Number>;
+  constexpr int kMostBytes = kTilesAt + 2 * kRawBytes<Number> + (kIsBf16<Number> ? 0 : kTileBytes);
   const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kPositions, cuda.state().multiprocessors, most_cluster(kernel));
+      make_pieces(cuda, shape, head_blocks, kPositions, reinterpret_cast<const void*>(kernel), 32 * kWarps,
+                  kMostBytes, most_cluster(kernel));
   const int stages = pieces.count * kPositions >= shape.capacity ? 1 : 2;
-  launch_clusters(
-      kernel,
-      {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
-                    static_cast<unsigned>(shape.tokens)),
-       .threads = 32 * kWarps,
-       .shared_bytes = kTilesAt + stages * kRawBytes<Number> + (kIsBf16<Number> ? 0 : kTileBytes)},
-      pieces.cluster, cuda.state().stream, shape, in, pieces, stages);
+  launch_clusters(kernel,
+                  {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
+                                static_cast<unsigned>(shape.tokens)),
+                   .threads = 32 * kWarps,
+                   .shared_bytes = kMostBytes - (2 - stages) * kRawBytes<Number>},
+                  pieces.cluster, cuda.state().stream, shape, in, pieces, stages);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   constexpr int kChunks = width / 32;  // of a key row: 32 elements, two products
   constexpr int kBlocks = width / 64;  // of a value row: 64 elements, eight products
   constexpr bool kScaled = kHasCacheScales<Number>;
-  extern __shared__ float parts[];  // (warps, heads, width + 2)
+  extern __shared__ float parts[];  // (warps, heads, width + kPartHead)
   __shared__ __align__(16) __nv_bfloat16 queries[kHeads][width + 8];
   __shared__ __align__(16) Number fresh[2][width];  // the token's own key and value
   __shared__ float fresh_scale[2];
@@ -331,14 +331,15 @@ __global__ void __launch_bounds__(32 * kWarps)
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 1);
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 2);
     if (g + 8 * half >= head_count) continue;
-    float* to = parts + (warp * head_count + g + 8 * half) * (width + 2);
+    float* to = parts + (warp * head_count + g + 8 * half) * (width + kPartHead);
     if (t == 0) to[0] = top[half], to[1] = sum[half];
 #pragma unroll
     for (int c = 0; c < kBlocks; ++c)
 #pragma unroll
       for (int j = 0; j < 8; ++j)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) to[2 + 8 * (2 * t + i + 8 * c) + j] = out[8 * c + j][2 * half + i];
+        for (int i = 0; i < 2; ++i)
+          to[kPartHead + 8 * (2 * t + i + 8 * c) + j] = out[8 * c + j][2 * half + i];
   }
   finish_piece<kWarps, kHeads, width>(shape, in, pieces, token, first_head, head_count, active, parts);
 }
@@ -348,15 +349,16 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int shared_by = shape.heads / shape.kv_heads;
   const int head_blocks = (shared_by + kHeads - 1) / kHeads * shape.kv_heads;
   const auto kernel = attend_tensor<width, Number>;
-  const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kLeast, 2 * cuda.state().multiprocessors, most_cluster(kernel));
-  launch_clusters(
-      kernel,
-      {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
-                    static_cast<unsigned>(shape.tokens)),
-       .threads = 32 * kWarps,
-       .shared_bytes = kWarps * std::min(kHeads, shared_by) * (width + 2) * static_cast<int>(sizeof(float))},
-      pieces.cluster, cuda.state().stream, shape, in, pieces);
+  const int shared_bytes =
+      kWarps * std::min(kHeads, shared_by) * (width + kPartHead) * static_cast<int>(sizeof(float));
+  const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeast, reinterpret_cast<const void*>(kernel),
+                                    32 * kWarps, shared_bytes, most_cluster(kernel));
+  launch_clusters(kernel,
+                  {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
+                                static_cast<unsigned>(shape.tokens)),
+                   .threads = 32 * kWarps,
+                   .shared_bytes = shared_bytes},
+                  pieces.cluster, cuda.state().stream, shape, in, pieces);
 }
 
 }  // namespace

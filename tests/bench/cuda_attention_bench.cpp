@@ -2,6 +2,8 @@
 // so that no cache is in the L2 cache when it is read.
 //
 //   cuda_attention_bench [shape ...] [sequences=1,32] [context=512,4096,32768] [type=bf16,fp8,int8]
+//   [cluster=8]
+//                        [portable]
 //
 // shape: qwen3, v3, v2lite or all. "attention": heads placed and attended to; "apart": the same as two ops;
 // MLA also with its absorbed projections ("with up"). Prints bytes of the cache, its share of READ_GB_S and
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attend_path.h"
 #include "kernels/buffer.h"
 #include "kernels/graph.h"
 #include "kernels/next_tokens.h"
@@ -259,6 +262,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> sequences{"1", "32"};
   std::vector<std::string> contexts{"512", "4096", "32768"};
   std::vector<std::string> types{"bf16"};
+  AttendPath path;
   try {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
@@ -270,9 +274,14 @@ int main(int argc, char** argv) {
         contexts = split(value);
       else if (argument.starts_with("type="))
         types = split(value);
+      else if (argument.starts_with("cluster="))
+        path.most_cluster = std::stoi(value);
+      else if (argument == "portable")
+        path.is_portable = true;
       else
         names.push_back(argument);
     }
+    set_attend_path(path);
     Bench bench;
     for (const Shape& shape : kShapes)
       if (std::ranges::find(names, shape.name) != names.end() ||

@@ -160,7 +160,7 @@ TEST(Attention, OneTokenAtATimeGivesTheBitsOfAllAtOnce) {
 
 TEST(StoreKv, WritesItsRowsAndNothingElse) {
   Device device = cpu();
-  for (const NumberType type : kCacheTypes) {
+  for (const NumberType type : {NumberType::f32, NumberType::f16, NumberType::bf16}) {
     const OwnedTensor rows = filled({2, 3}, [](std::int64_t i) { return static_cast<float>(i) + 0.25F; });
     const OwnedTensor cache = stored_as(type, filled({2, 4, 3}, [](std::int64_t) { return -1.0F; }).view());
     run(device, StoreKv{.rows = rows.view(),
@@ -180,16 +180,18 @@ TEST(StoreKv, WritesItsRowsAndNothingElse) {
   }
 }
 
-TEST(StoreKv, RefusesPackedCaches) {
+TEST(StoreKv, RefusesBytesWithoutScalesAndOtherTypes) {
   Device device = cpu();
   const OwnedTensor rows = random_floats({1, 4}, 1);
-  const OwnedTensor bytes(device, NumberType::int8, {1, 1, 4});
+  const OwnedTensor cache = random_floats({1, 1, 4}, 2);
   const OwnedTensor zero = ids({0});
-  EXPECT_THROW(run(device, StoreKv{.rows = rows.view(),
-                                   .sequences = zero.view(),
-                                   .positions = zero.view(),
-                                   .cache = bytes.view()}),
-               std::invalid_argument);
+  for (const NumberType type : {NumberType::int8, NumberType::i32})
+    EXPECT_THROW(run(device, StoreKv{.rows = rows.view(),
+                                     .sequences = zero.view(),
+                                     .positions = zero.view(),
+                                     .cache = Tensor(cache.view().data(), type, {1, 1, 4})}),
+                 std::invalid_argument)
+        << name_of(type);
 }
 
 }  // namespace
