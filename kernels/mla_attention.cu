@@ -1,6 +1,5 @@
 #include "kernels/cuda/attend.cuh"
 #include "kernels/cuda/attend_prompt.cuh"
-#include "kernels/cuda/rows_gemm.cuh"
 #include "kernels/mla_attention.h"
 
 namespace moetune {
@@ -30,23 +29,11 @@ __global__ void per_head_gemm(Heads x, const float* w, Heads y, int out, int in)
   if (lane == 0) y.data[token * y.token_stride + head * y.head_stride + row] = sum;
 }
 
-struct HeadResult {
-  Heads y;
-  __device__ void put(std::int64_t token, std::int64_t row, float value) const {
-    y.data[token * y.token_stride + blockIdx.z * y.head_stride + row] = value;
-  }
-};
-
 }  // namespace
 
 void run(Cuda& cuda, const PerHeadGemm& op) {
   const auto out = static_cast<int>(op.w.dim(1));
   if (op.x.dim(0) == 0) return;
-  if (op.x.dim(0) >= cuda::kLeastManyRows)
-    return cuda::launch_many_rows<float>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)), op.w.f32(), op.w.stride(1),
-                                          out, static_cast<int>(op.w.dim(2)),
-                                          {static_cast<int>(op.w.dim(0)), op.x.stride(1), op.w.stride(0)},
-                                          HeadResult{heads_of(op.y)});
   cuda::launch(per_head_gemm,
                {.grid = dim3(cuda::blocks_for(out, 8), static_cast<unsigned>(op.w.dim(0)),
                              static_cast<unsigned>(op.x.dim(0))),
