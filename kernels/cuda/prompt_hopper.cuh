@@ -12,6 +12,7 @@ struct HopperPrompt {
   static constexpr int kThreads = 384;  // two warpgroups that multiply, one of which a warp fetches
   static constexpr int kWorkers = 256;
   static constexpr int kMostStages = 8;
+  static constexpr int kFewColumns = 64;  // up to so many an item: another kernel, see work_item()
   static constexpr int kMostBytes = 226 * 1024;  // of shared memory, less what is declared
 
   // Of one part of a stage's activations: as many rows as an item has columns at most.
@@ -99,12 +100,13 @@ __device__ __forceinline__ void fetch_items(const PromptGemm& op, HopperRing rin
 // One item of at most N columns; `activated`: where gated results are put together.
 //
 // A step is two halves of two products, each half a group of wgmmas: while one is under way, the operands of the next are made.
-// Few columns make products that are sooner done than begun, so that they have four sums in turn and more groups under way.
-template <NumberType type, bool kIsGated, int N>
+// Few columns make products that are sooner done than begun, so that they have several sums in turn and more groups under way.
+// They are a kernel of their own: ptxas, given all sizes at once, runs out of registers and then serializes every wgmma of the
+// kernel (it says so with -v), which costs half the speed.
+template <NumberType type, bool kIsGated, bool kIsFew, int N>
 __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem& item, HopperRing& ring, unsigned char* activated) {
   using T = TileSteps<type>;
-  constexpr bool kIsFew = N <= 64;
-  constexpr int kSums = kIsFew ? 4 : 1;
+  constexpr int kSums = N <= 32 ? 4 : kIsFew ? 2 : 1;
   constexpr int kTurn = kIsFew || T::kStepsPerChunk == 2 ? 2 : 1;  // steps
   constexpr int kBuffers = kIsFew ? 4 : 2;                         // one more than there are groups under way
   constexpr int kStagesHeld = kIsFew ? 2 : 1;
@@ -162,7 +164,8 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
 #pragma unroll
       for (int i = 0; i < 4 * kTogether; ++i) {
         c[i / 4][i % 4] = d[0][4 * at + i];
-        if constexpr (kSums == 4) c[i / 4][i % 4] = (d[0][4 * at + i] + d[1][4 * at + i]) + (d[2][4 * at + i] + d[3][4 * at + i]);
+#pragma unroll
+        for (int other = 1; other < kSums; ++other) c[i / 4][i % 4] += d[other][4 * at + i];
       }
       store.put(8 * at, c);
     }
@@ -186,34 +189,43 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
   }
 }
 
-template <NumberType type, bool kIsGated>
+template <NumberType type, bool kIsGated, bool kIsFew>
 __device__ __forceinline__ void work_items(const PromptGemm& op, HopperRing ring, unsigned char* activated) {
   PromptWalk walk(op, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
   PromptItem item;
   while (walk.next(item)) {
-    if (item.columns <= 16)
-      work_item<type, kIsGated, 16>(op, item, ring, activated);
-    else if (item.columns <= 32)
-      work_item<type, kIsGated, 32>(op, item, ring, activated);
-    else if (item.columns <= 64)
-      work_item<type, kIsGated, 64>(op, item, ring, activated);
-    else if (item.columns <= 96)
-      work_item<type, kIsGated, 96>(op, item, ring, activated);
-    else if (item.columns <= 128)
-      work_item<type, kIsGated, 128>(op, item, ring, activated);
-    else if (item.columns <= 160)
-      work_item<type, kIsGated, 160>(op, item, ring, activated);
-    else if (item.columns <= 192)
-      work_item<type, kIsGated, 192>(op, item, ring, activated);
-    else
-      work_item<type, kIsGated, 256>(op, item, ring, activated);
+    if constexpr (kIsFew) {
+      if (item.columns <= 16)
+        work_item<type, kIsGated, true, 16>(op, item, ring, activated);
+      else if (item.columns <= 32)
+        work_item<type, kIsGated, true, 32>(op, item, ring, activated);
+      else
+        work_item<type, kIsGated, true, 64>(op, item, ring, activated);
+    } else {
+      if (item.columns <= 16)
+        work_item<type, kIsGated, false, 16>(op, item, ring, activated);
+      else if (item.columns <= 32)
+        work_item<type, kIsGated, false, 32>(op, item, ring, activated);
+      else if (item.columns <= 64)
+        work_item<type, kIsGated, false, 64>(op, item, ring, activated);
+      else if (item.columns <= 96)
+        work_item<type, kIsGated, false, 96>(op, item, ring, activated);
+      else if (item.columns <= 128)
+        work_item<type, kIsGated, false, 128>(op, item, ring, activated);
+      else if (item.columns <= 160)
+        work_item<type, kIsGated, false, 160>(op, item, ring, activated);
+      else if (item.columns <= 192)
+        work_item<type, kIsGated, false, 192>(op, item, ring, activated);
+      else
+        work_item<type, kIsGated, false, 256>(op, item, ring, activated);
+    }
   }
 }
 
 #endif  // MOETUNE_HOPPER
 
 // Empty where it was not compiled for wgmma: has_hopper_prompt() sees that by the missing barriers.
-template <NumberType type, bool kIsGated>
+template <NumberType type, bool kIsGated, bool kIsFew>
 __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const __grid_constant__ PromptGemm op) {
 #if MOETUNE_HOPPER
   extern __shared__ __align__(16) unsigned char raw[];
@@ -244,7 +256,7 @@ __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const
     if (threadIdx.x / 32 == HopperPrompt::kWorkers / 32) fetch_items<type>(op, ring);
   } else {
     take_registers<232>();
-    work_items<type, kIsGated>(op, ring, activated);
+    work_items<type, kIsGated, kIsFew>(op, ring, activated);
     if (kIsGated && threadIdx.x == 0) bulk_store_wait();
   }
 #endif
@@ -254,24 +266,20 @@ __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const
 template <NumberType type>
 bool has_hopper_prompt() {
   cudaFuncAttributes attributes{};
-  CUDA_TRY(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(prompt_hopper<type, false>)));
+  CUDA_TRY(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(prompt_hopper<type, false, true>)));
   return attributes.sharedSizeBytes > 0;
 }
 
 template <NumberType type>
 void launch_hopper_prompt(Cuda& cuda, const PromptGemm& op, int blocks) {
-  if (op.is_gated)
-    launch(prompt_hopper<type, true>,
-           {.grid = dim3(static_cast<unsigned>(blocks)),
-            .threads = HopperPrompt::kThreads,
-            .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
-           cuda.state().stream, true, op);
-  else
-    launch(prompt_hopper<type, false>,
-           {.grid = dim3(static_cast<unsigned>(blocks)),
-            .threads = HopperPrompt::kThreads,
-            .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
-           cuda.state().stream, true, op);
+  const bool is_few = op.most_columns <= HopperPrompt::kFewColumns;
+  const auto kernel = op.is_gated ? (is_few ? prompt_hopper<type, true, true> : prompt_hopper<type, true, false>)
+                                  : (is_few ? prompt_hopper<type, false, true> : prompt_hopper<type, false, false>);
+  launch(kernel,
+         {.grid = dim3(static_cast<unsigned>(blocks)),
+          .threads = HopperPrompt::kThreads,
+          .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
+         cuda.state().stream, true, op);
 }
 
 }  // namespace moetune::cuda
