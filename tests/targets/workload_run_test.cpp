@@ -79,7 +79,7 @@ TEST_F(WorkloadRun, LatencyHasIntervalsAndP99WhereTheyAreKnown) {
   EXPECT_EQ(tpot.n, 8 * result.metrics.at("ttft_ms").n) << "tokens, not runs";
   EXPECT_EQ(tpot.p99.has_value(), tpot.n >= 368);
   EXPECT_FALSE(tpot.stopped.empty());
-  EXPECT_GE(result.metrics.at("ttft_ms").n, 16);
+  EXPECT_GE(result.metrics.at("ttft_ms").n, 6) << "fewer have no 95 % interval of the median";
   EXPECT_FALSE(result.metrics.at("tokens_per_s").p99.has_value());
   EXPECT_EQ(result.stats.tokens, result.metrics.at("ttft_ms").n * 16) << "warm-up is left out of the counters";
 }
