@@ -82,7 +82,8 @@ void attend_grouped(Rank& rank, const LayerWeights& layer_weights, int layer, co
                         .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.head_dim}),
                         .kv_heads = static_cast<int>(kv_heads),
                         .scale = rank.weights.softmax_scale,
-                        .window = spec.sliding_window},
+                        .window = spec.sliding_window,
+                        .runs = rank.runs},
           .is_one_each = step.is_one_each});
 }
 
@@ -131,7 +132,8 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
                                                     .sequences = step.sequences,
                                                     .positions = step.positions,
                                                     .y = attended_latent,
-                                                    .scale = rank.weights.softmax_scale},
+                                                    .scale = rank.weights.softmax_scale,
+                                                    .runs = rank.runs},
                                       .is_one_each = step.is_one_each});
   run(rank.device,
       PerHeadGemm{.x = attended_latent,

@@ -17,6 +17,13 @@ void upload(Rank& rank, std::span<const std::int32_t> values, const OwnedTensor&
                  static_cast<std::int64_t>(values.size_bytes()));
 }
 
+// Neighbouring tokens of one sequence are one run.
+int runs_of(std::span<const std::int32_t> sequences) {
+  int runs = sequences.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < sequences.size(); ++i) runs += sequences[i] != sequences[i - 1] ? 1 : 0;
+  return runs;
+}
+
 // Rows of the residual that want logits: a view where they lie together, which is the usual case, else a
 // copy.
 Tensor wanted_rows(Rank& rank, const Tensor& residual, std::span<const std::int32_t> wanted) {
@@ -83,18 +90,18 @@ bool is_one_each(std::span<const std::int32_t> sequences) {
 
 }  // namespace
 
-void place_step(Rank& rank, const StepInputs& step) {
+void decode_step(Rank& rank, const StepInputs& step, float* logits) {
   upload(rank, step.ids, rank.scratch.ids);
   upload(rank, step.sequences, rank.scratch.sequences);
   upload(rank, step.positions, rank.scratch.positions);
-}
-
-void decode_step(Rank& rank, const StepInputs& step, float* logits) {
-  place_step(rank, step);
+  rank.runs = runs_of(step.sequences);
   const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()), is_one_each(step.sequences));
   if (!step.wanted.empty()) logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);
 }
 
-Tensor decode_placed(Rank& rank, std::int64_t tokens) { return head(rank, layers(rank, tokens, true)); }
+Tensor decode_placed(Rank& rank, std::int64_t tokens) {
+  rank.runs = static_cast<int>(tokens);
+  return head(rank, layers(rank, tokens, true));
+}
 
 }  // namespace moetune

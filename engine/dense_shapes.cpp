@@ -81,6 +81,7 @@ LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int 
   }
   shape.router = {spec.table_number_type(), all(spec.experts), all(spec.hidden)};
   if (spec.routing != RoutingRule::softmax_top_k) shape.f32_elements += spec.experts;
+  if (spec.synthetic_routing) shape.f32_elements += spec.experts;
   if (spec.shared_experts > 0)
     shape.shared = feed_forward_shape(type, packing, spec.hidden, shard.shared_inner(spec));
   return shape;

@@ -42,7 +42,7 @@ struct LayerShape {
   FeedForwardShape dense;
   FeedForwardShape shared;
   MatrixShape router;             // replicated, never quantized
-  std::int64_t f32_elements = 0;  // norms, biases, router bias
+  std::int64_t f32_elements = 0;  // norms, biases, router bias; favours of synthetic routing, as wide
 };
 LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard);
 

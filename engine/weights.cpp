@@ -9,6 +9,7 @@
 #include "engine/file_reading.h"
 #include "engine/folding.h"
 #include "engine/matrix_source.h"
+#include "engine/synthetic_routing.h"
 #include "engine/tensor_names.h"
 #include "kernels/rope.h"
 #include "kernels/tile_packing.h"
@@ -67,10 +68,10 @@ class Loader {
   std::vector<float> values(const NamedTensor& name) { return values_of(files_, host_, dense(name)); }
 
   Tensor on_device(const std::vector<float>& values, std::initializer_list<std::int64_t> shape) {
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
-    std::byte* data = reserve(bytes);
-    copy_to_device(device_, values.data(), data, bytes);
-    return {data, NumberType::f32, shape};
+    return placed(values, NumberType::f32, shape);
+  }
+  Tensor on_device(const std::vector<std::int32_t>& values) {
+    return placed(values, NumberType::i32, {static_cast<std::int64_t>(values.size())});
   }
 
   // In the type and packing of the shape, which is all of it and unquantized.
@@ -91,10 +92,19 @@ class Loader {
   }
 
   Cpu& host() { return host_; }
+  std::uint64_t seed() const { return checkpoint_.seed(); }
 
  private:
   MatrixSource dense(const NamedTensor& name) const {
     return matrix_source(checkpoint_, name, layer_, spec_.dense_number_type(), keeps_size(name));
+  }
+
+  template <class T>
+  Tensor placed(const std::vector<T>& values, NumberType type, std::initializer_list<std::int64_t> shape) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+    std::byte* data = reserve(bytes);
+    copy_to_device(device_, values.data(), data, bytes);
+    return {data, type, shape};
   }
 
   WeightMatrix loaded(const MatrixSource& source, const MatrixShape& shape) {
@@ -182,6 +192,8 @@ LayerWeights load_layer(Loader& loader, const ModelSpec& spec, const EngineOptio
   weights.dense = loader.feed_forward(names.dense_gate, names.dense_up, names.dense_down, shape.dense);
   if (names.router.exists()) weights.router = loader.as_shipped(names.router, shape.router);
   weights.router_bias = loader.bias(names.router_bias);
+  if (names.router.exists() && spec.synthetic_routing)
+    weights.router_favour = loader.on_device(synthetic_favour(spec, loader.seed(), layer));
   weights.shared = loader.feed_forward(names.shared_gate, names.shared_up, names.shared_down, shape.shared);
   return weights;
 }
@@ -217,6 +229,7 @@ Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, co
   const ModelTensors names = model_tensors(spec);
   const ModelShape shape = model_shape(spec, options, shard);
   Weights weights;
+  weights.seed = checkpoint.seed();
   Loader loader(device, host, checkpoint, options, weights);
   // A look-up keeps the size of its rows: generated tokens are as unlike as tokens are, and so is their routing.
   weights.embedding = spec.tied_embeddings ? loader.as_shipped(names.embedding, shape.embedding)

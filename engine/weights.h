@@ -51,6 +51,7 @@ struct LayerWeights {
   FeedForwardWeights dense;   // layers that do not route
   WeightMatrix router;        // (experts, hidden), in the type it ships in
   Tensor router_bias;         // (experts) f32, for selection only
+  Tensor router_favour;       // (experts) i32, of synthetic routing (engine/synthetic_routing.h)
   FeedForwardWeights shared;  // layers that route and have shared experts
 };
 
@@ -61,6 +62,7 @@ struct Weights {
   Tensor rope_frequencies;  // (rope.dim / 2)
   float rope_scale = 1.0F;
   float softmax_scale = 1.0F;
+  std::uint64_t seed = 0;  // of generated numbers
   std::vector<LayerWeights> layers;  // of a folded model several view the same memory
 
   std::vector<Buffer> memory;

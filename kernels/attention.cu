@@ -1,6 +1,7 @@
 #include "kernels/attention.h"
 
 #include "kernels/cuda/attend.cuh"
+#include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/cache_number.cuh"
 
 namespace moetune {
@@ -83,6 +84,8 @@ cuda::AttendCall cuda::call_of(const Attention& op) {
 
 void run(Cuda& cuda, const Attention& op) {
   const cuda::AttendCall call = cuda::call_of(op);
+  if (cuda::attends_as_prompt(call.type, call.shape, call.inputs, op.runs))
+    return cuda::attend_prompt(cuda, call.shape, call.inputs);
   cuda::attend(cuda, call.type, call.shape, call.inputs);
 }
 

@@ -32,6 +32,8 @@ struct Attention {
   int kv_heads = 1;  // heads is a multiple
   float scale = 1.0F;
   int window = 0;  // > 0: only the last `window` positions are seen
+  // Neighbouring tokens of one sequence count as one run: few runs of many tokens are a prompt. 0: not known.
+  int runs = 0;
 };
 void run(Cpu& cpu, const Attention& op);
 void run(Cuda& cuda, const Attention& op);

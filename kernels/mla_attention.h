@@ -18,6 +18,7 @@ struct MlaAttention {
   Tensor positions;  // (tokens) i32
   Tensor y;          // (tokens, heads, rank) f32: still to be multiplied by the value up-projection
   float scale = 1.0F;
+  int runs = 0;  // as Attention's
 };
 void run(Cpu& cpu, const MlaAttention& op);
 void run(Cuda& cuda, const MlaAttention& op);

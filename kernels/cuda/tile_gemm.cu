@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/sliced_gemm.cuh"
 #include "kernels/cuda/tile_stream.cuh"
 
 namespace moetune::cuda {
@@ -42,6 +43,15 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   let_next_start();
   wait_for_previous();
   const int parts = kIsStaged ? parts_for(op.tokens) : 1;
+  // What the sum is added to is asked for now: at the end it would be waited for.
+  const auto y_of = [&](int i) -> float* {
+    const int row = tile_of_part * 16 + i % 16;
+    const int token = base + i / 16;
+    return row < part.out && token < op.tokens ? part.y.row(token) + row : nullptr;
+  };
+  const auto thread = static_cast<int>(threadIdx.x);
+  const float* first_y = op.accumulates ? y_of(thread) : nullptr;
+  const float before = first_y != nullptr ? *first_y : 0.0F;
   float sums[NT][4] = {};
   if constexpr (kIsStaged) {
     unsigned char* staged = shared + warps * Stream::kRingBytes + warp * staged_bytes;
@@ -84,10 +94,10 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   auto* blocks = reinterpret_cast<float*>(shared);
   store_sums(blocks + warp * 128 * NT, sums);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
-    const int row = tile_of_part * 16 + i % 16;
+  for (int i = thread; i < 128 * NT; i += static_cast<int>(blockDim.x)) {
+    float* to = y_of(i);
+    if (to == nullptr) continue;
     const int token = base + i / 16;
-    if (row >= part.out || token >= op.tokens) continue;
     float sum = 0.0F;
     for (int from = 0; from < warps; ++from)
       for (int column = i / 16; column < i / 16 + parts * op.tokens; column += op.tokens)
@@ -100,9 +110,9 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
         for (int other = 0; other < warps; ++other) square += squares[other][token];
         sum *= rsqrtf(square / static_cast<float>(op.in) + op.eps);
       }
-    if (part.bias != nullptr) sum += part.bias[row];
-    float& to = part.y.row(token)[row];
-    to = op.accumulates ? to + sum : sum;
+    if (part.bias != nullptr) sum += part.bias[tile_of_part * 16 + i % 16];
+    if (op.accumulates) sum += i == thread ? before : *to;
+    *to = sum;
   }
 }
 
@@ -132,6 +142,7 @@ template <NumberType type>
 void run_type(Cuda& cuda, const TileGemm& op) {
   const int width = op.chunks * Format<type>::kChunk;
   const int warps = warps_of(cuda, op);
+  if (is_sliced(op)) return sliced_gemm(cuda, type, op);
   if (const int staged = staged_bytes_of<type>(op, warps); staged > 0)
     return launch_tiles<type, 1, true>(cuda, op, warps, nullptr, staged);
   if (op.norm != nullptr) throw std::logic_error("norm_fits() was not asked");
@@ -147,6 +158,7 @@ void run_type(Cuda& cuda, const TileGemm& op) {
 }  // namespace
 
 bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op) {
+  if (is_sliced(op)) return true;
   bool fits = false;
   with_tile_type(type, [&](auto constant) {
     fits = staged_bytes_of<decltype(constant)::value>(op, warps_of(cuda, op)) > 0;

@@ -13,6 +13,7 @@
 #include "kernels/gemm.h"
 #include "kernels/mla_attention.h"
 #include "kernels/number_convert.h"
+#include "kernels/prompt_path.h"
 #include "kernels/quantize.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
@@ -98,8 +99,9 @@ TEST_F(CudaOps, GemmInTiles) {
                                   {16, 128},
                                   {101, 192},
                                   {64, 769},
+                                  {9000, 64},
                                   {130, 2048}})
-      for (const std::int64_t tokens : {1, 3, 8, 9, 33}) {
+      for (const std::int64_t tokens : {1, 3, 5, 8, 9, 33, 64}) {
         const OwnedMatrix w = random_weights(type, out, in, 1);
         const OwnedTensor x = bf16_floats({tokens, in}, 2);
         const OwnedTensor bias = random_floats({out}, 3);
@@ -111,8 +113,10 @@ TEST_F(CudaOps, GemmInTiles) {
                         .bias = there(bias.view()),
                         .accumulate = true});
         run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view(), .bias = bias.view(), .accumulate = true});
-        // f16 weights are rounded to bf16 on their way into the tensor cores.
-        expect_near(gy, y.view(), type == NumberType::f16 ? 4e-3 : 2e-6,
+        // f16 weights are rounded to bf16 on their way into the tensor cores; in large steps so is a weight with its scale.
+        const bool is_prompt = tokens >= prompt_path().least_tokens;
+        const bool has_scale = type == NumberType::fp8 || type == NumberType::int4 || type == NumberType::int4_g32;
+        expect_near(gy, y.view(), type == NumberType::f16 || (is_prompt && has_scale) ? 4e-3 : 2e-6,
                     std::string(name_of(type)) + " " + std::to_string(out) + "x" + std::to_string(in) + ", " +
                         std::to_string(tokens) + " tokens");
       }
