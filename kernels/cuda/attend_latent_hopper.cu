@@ -7,6 +7,8 @@
 // Rows lie in shared memory as nine blocks of (64 rows, 64 columns), 128-byte swizzle: for the scores an
 // operand along the columns, for the values the same bytes along the rows. A cache of bytes is widened to
 // that from two tiles as they come.
+#include <algorithm>
+
 #include "kernels/cuda/attend_join.cuh"
 #include "kernels/cuda/cache_number.cuh"
 #include "kernels/cuda/fragment.cuh"
@@ -18,6 +20,7 @@ namespace {
 constexpr int kHeads = 64;
 constexpr int kPositions = 64;
 constexpr int kThreads = 256;
+constexpr int kFactors = 256;  // of the join: there is no room for more
 constexpr int kRank = 512;
 constexpr int kWidth = kRank + 64;
 constexpr int kBlockBytes = kPositions * 128;
@@ -251,7 +254,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
-  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions);
+  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions, kPositions);
   if (static_cast<int>(blockIdx.x) >= (active + pieces.cluster - 1) / pieces.cluster * pieces.cluster) {
     if (places) wait_for_previous();
     return;
@@ -407,7 +410,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         *reinterpret_cast<float2*>(to + kPartHead + 256 * group + 8 * j + 2 * t) =
             make_float2(out[4 * j + 2 * half], out[4 * j + 2 * half + 1]);
     }
-  finish_piece<1, kHeads, kRank, 2 * kHeads>(shape, in, pieces, token, first_head, head_count, active, parts);
+  finish_piece<1, kHeads, kRank, false, kFactors>(shape, in, pieces, token, first_head, head_count, active, parts, [] {});
 #endif
 }
 
@@ -422,9 +425,15 @@ template <class Number>
 void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows_hopper<Number>;
-  const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kPositions, reinterpret_cast<const void*>(kernel), kThreads,
-                  kSharedBytes, most_cluster(kernel));
+  const Pieces pieces = make_pieces(cuda, shape,
+                                    {.head_blocks = head_blocks,
+                                     .heads = std::min(kHeads, shape.heads),
+                                     .factors = kFactors,
+                                     .least = kPositions,
+                                     .kernel = reinterpret_cast<const void*>(kernel),
+                                     .threads = kThreads,
+                                     .shared_bytes = kSharedBytes,
+                                     .most_cluster = most_cluster(kernel)});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),

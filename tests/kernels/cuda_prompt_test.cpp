@@ -301,11 +301,11 @@ TEST_F(CudaPrompt, LatentAttentionOfRuns) {
 
 TEST_F(CudaPrompt, SmallProductsOfHeads) {
   const OwnedTensor x = random_floats({70, 5, 40}, 1);
-  const OwnedTensor w = random_floats({5, 36, 40}, 2);
+  const OwnedMatrix w = random_weights(NumberType::f32, 5 * 36, 40, 2);
   const OwnedTensor y = poisoned({70, 5, 36});
   const Tensor gy = there(y.view());
-  run(cpu_, PerHeadGemm{.x = x.view(), .w = w.view(), .y = y.view()});
-  run(gpu(), PerHeadGemm{.x = there(x.view()), .w = there(w.view()), .y = gy});
+  run(cpu_, PerHeadGemm{.x = x.view(), .w = w.w, .y = y.view()});
+  run(gpu(), PerHeadGemm{.x = there(x.view()), .w = there(w.w, Packing::rows), .y = gy});
   expect_near(gy, y.view(), 1e-6, "per head");
 }
 
