@@ -90,10 +90,14 @@ bool is_one_each(std::span<const std::int32_t> sequences) {
 
 }  // namespace
 
-void decode_step(Rank& rank, const StepInputs& step, float* logits) {
+void place_step(Rank& rank, const StepInputs& step) {
   upload(rank, step.ids, rank.scratch.ids);
   upload(rank, step.sequences, rank.scratch.sequences);
   upload(rank, step.positions, rank.scratch.positions);
+}
+
+void decode_step(Rank& rank, const StepInputs& step, float* logits) {
+  place_step(rank, step);
   rank.runs = runs_of(step.sequences);
   const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()), is_one_each(step.sequences));
   if (!step.wanted.empty()) logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);

@@ -14,7 +14,8 @@ std::optional<PublishedShare> share_in(const ConfigFields& published, const std:
   if (!range.is_array() || range.size() != 2 || !range[0].is_number() || !range[1].is_number())
     published.refuse(name, range.dump(), "[lowest, highest]");
   const PublishedShare share{range[0].get<double>(), range[1].get<double>()};
-  if (!(share.low >= 0.0 && share.low <= share.high && share.high <= 1.0)) published.refuse(name, range.dump(), "shares from 0 to 1, the lower first");
+  if (!(share.low >= 0.0 && share.low <= share.high && share.high <= 1.0))
+    published.refuse(name, range.dump(), "shares from 0 to 1, the lower first");
   return share;
 }
 

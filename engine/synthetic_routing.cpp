@@ -45,16 +45,20 @@ std::vector<std::int32_t> synthetic_favour(const ModelSpec& spec, std::uint64_t 
   const auto experts = static_cast<std::size_t>(spec.experts);
   std::vector<std::uint32_t> draws(experts);
   for (std::size_t expert = 0; expert < experts; ++expert)
-    draws[expert] = philox({static_cast<std::uint32_t>(expert), static_cast<std::uint32_t>(layer), kRanks, 0}, seed)[0];
+    draws[expert] =
+        philox({static_cast<std::uint32_t>(expert), static_cast<std::uint32_t>(layer), kRanks, 0}, seed)[0];
   std::vector<std::size_t> by_rank(experts);
   std::iota(by_rank.begin(), by_rank.end(), std::size_t{0});
   std::ranges::stable_sort(by_rank, {}, [&](std::size_t expert) { return draws[expert]; });
   double mean = 0.0;
-  for (std::size_t rank = 0; rank < experts; ++rank) mean += std::log(static_cast<double>(rank + 1)) / static_cast<double>(experts);
-  const double unit = routing.popularity * normalization(routing, false) * kSyntheticWeightOne * static_cast<double>(kSyntheticDeviation);
+  for (std::size_t rank = 0; rank < experts; ++rank)
+    mean += std::log(static_cast<double>(rank + 1)) / static_cast<double>(experts);
+  const double unit = routing.popularity * normalization(routing, false) * kSyntheticWeightOne *
+                      static_cast<double>(kSyntheticDeviation);
   std::vector<std::int32_t> favour(experts);
   for (std::size_t rank = 0; rank < experts; ++rank)
-    favour[by_rank[rank]] = static_cast<std::int32_t>(std::lround(unit * (mean - std::log(static_cast<double>(rank + 1)))));
+    favour[by_rank[rank]] =
+        static_cast<std::int32_t>(std::lround(unit * (mean - std::log(static_cast<double>(rank + 1)))));
   return favour;
 }
 

@@ -7,7 +7,6 @@
 #include "kernels/cuda/attend.cuh"
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/fragment.cuh"
-#include "kernels/cuda/rows_gemm.cuh"
 #include "kernels/tile_layout.h"
 
 namespace moetune {
@@ -195,13 +194,6 @@ void run_tiles(Cuda& cuda, const PerHeadGemm& op) {
                        .tile_count = static_cast<int>(layout.tiles)});
 }
 
-struct HeadResult {
-  Heads y;
-  __device__ void put(std::int64_t token, std::int64_t row, float value) const {
-    y.data[token * y.token_stride + blockIdx.z * y.head_stride + row] = value;
-  }
-};
-
 }  // namespace
 
 void run(Cuda& cuda, const PerHeadGemm& op) {
@@ -214,14 +206,6 @@ void run(Cuda& cuda, const PerHeadGemm& op) {
                                 " (accepted: bf16, f16)");
   }
   const auto out = static_cast<int>(op.y.dim(2));
-  if (matrix.type == NumberType::f32 && op.x.dim(0) >= cuda::kLeastManyRows) {
-    const auto stride = matrix.row_bytes / static_cast<std::int64_t>(sizeof(float));
-    return cuda::launch_many_rows<float>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)),
-                                         static_cast<const float*>(op.w.data), stride, out,
-                                         static_cast<int>(matrix.in),
-                                         {static_cast<int>(op.x.dim(1)), op.x.stride(1), out * stride},
-                                         HeadResult{heads_of(op.y)});
-  }
   cuda::with_float_type(matrix.type, "a per-head matrix", [&](auto number) {
     using Number = decltype(number);
     cuda::launch(per_head_rows<Number>,

@@ -41,7 +41,8 @@ void run(Cuda& cuda, const ReadMemory& op) {
     CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, read_memory, kThreads, 0));
     return blocks;
   }();
-  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(cuda.state().multiprocessors * resident, cuda::blocks_for(count, kThreads)));
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::int64_t>(cuda.state().multiprocessors * resident, cuda::blocks_for(count, kThreads)));
   if (blocks == 0) return;
   cuda::launch(read_memory, {.grid = dim3(blocks), .threads = kThreads}, cuda.state().stream, true,
                static_cast<const uint4*>(op.data), count, reinterpret_cast<unsigned*>(op.sum.i32()));

@@ -19,7 +19,8 @@ float logit(const SyntheticLogits& op, std::uint32_t expert, std::uint32_t seque
   const std::uint32_t period = (position + phase % hold) / hold;
   const int held = draw(philox({expert, fresh_draws + 1U, sequence, period}, op.seed)[0]);
   const auto words = philox({expert, fresh_draws, sequence, position}, op.seed);
-  const int sum = op.favour_weight * op.favour.i32()[expert] + op.held_weight * held + op.fresh_weight * draw(words[0]) +
+  const int sum = op.favour_weight * op.favour.i32()[expert] + op.held_weight * held +
+                  op.fresh_weight * draw(words[0]) +
                   (op.is_prediction ? 0 : op.surprise_weight * draw(words[1]));
   return static_cast<float>(sum) * (1.0F / (kSyntheticDeviation * static_cast<float>(kSyntheticWeightOne)));
 }
@@ -28,14 +29,16 @@ float logit(const SyntheticLogits& op, std::uint32_t expert, std::uint32_t seque
 
 void run(Cpu& cpu, const SyntheticLogits& op) {
   const std::int64_t experts = op.logits.dim(1);
-  cpu.pool().parallel_for(op.logits.dim(0), grain_for(100 * experts), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      float* row = op.logits.f32() + token * op.logits.stride(0);
-      for (std::int64_t expert = 0; expert < experts; ++expert)
-        row[expert] = logit(op, static_cast<std::uint32_t>(expert), static_cast<std::uint32_t>(op.sequences.i32()[token]),
-                            static_cast<std::uint32_t>(op.positions.i32()[token]));
-    }
-  });
+  cpu.pool().parallel_for(op.logits.dim(0), grain_for(100 * experts),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t token = begin; token < end; ++token) {
+                              float* row = op.logits.f32() + token * op.logits.stride(0);
+                              for (std::int64_t expert = 0; expert < experts; ++expert)
+                                row[expert] = logit(op, static_cast<std::uint32_t>(expert),
+                                                    static_cast<std::uint32_t>(op.sequences.i32()[token]),
+                                                    static_cast<std::uint32_t>(op.positions.i32()[token]));
+                            }
+                          });
 }
 
 }  // namespace moetune

@@ -1,4 +1,4 @@
-// A product with weights in rows (a router's, or those of each of MLA's heads) for many tokens, in f32.
+// A product with weights in rows (a router's) for many tokens, in f32.
 // Routing is decided by these sums, so that no tensor core may round them.
 #pragma once
 
@@ -25,23 +25,28 @@ __device__ __forceinline__ float4 four_numbers(const Number* row, int column, in
   return {v[0], v[1], v[2], v[3]};
 }
 
-// One matrix a head (blockIdx.z): how far apart inputs and weights lie.
-struct HeadSteps {
-  int heads = 1;
-  std::int64_t x = 0;
-  std::int64_t w = 0;
-};
+// Lanes that differ in `offset` exchange halves of their sums and add: `count` are left of twice as many. A template, so that
+// sums keep constant indices and with them their registers.
+template <int count, int offset, int all>
+__device__ __forceinline__ void halve_sums(float (&sums)[all], int lane) {
+  const bool is_upper = (lane & offset) != 0;
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const float given = is_upper ? sums[i] : sums[i + count];
+    const float kept = is_upper ? sums[i + count] : sums[i];
+    sums[i] = kept + __shfl_xor_sync(0xFFFFFFFFU, given, offset);
+  }
+  if constexpr (offset > 1) halve_sums<count / 2, offset / 2>(sums, lane);
+}
 
 // A warp takes TT tokens and eight rows of weights; the warps of a block share the weights. Each lane sums its columns of all
 // products; then lanes exchange halves of their sums until each holds TT / 4 whole ones.
 template <class Number, int TT, class Result>
 __global__ void __launch_bounds__(256) many_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
-                                                 HeadSteps steps, Result result) {
+                                                 Result result) {
   constexpr int TR = 8;
   let_next_start();
   wait_for_previous();
-  x.data += blockIdx.z * steps.x;
-  w += blockIdx.z * steps.w;
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const int first_token = (static_cast<int>(blockIdx.y) * 8 + static_cast<int>(threadIdx.x / 32)) * TT;
   const int first_row = static_cast<int>(blockIdx.x) * TR;
@@ -60,18 +65,7 @@ __global__ void __launch_bounds__(256) many_rows(Rows x, int tokens, const Numbe
       for (int r = 0; r < TR; ++r) sums[t * TR + r] += a.x * b[r].x + a.y * b[r].y + a.z * b[r].z + a.w * b[r].w;
     }
   }
-  int count = TT * TR;
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) {
-    count /= 2;
-    const bool is_upper = (lane & offset) != 0;
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const float given = is_upper ? sums[i] : sums[i + count];
-      const float kept = is_upper ? sums[i + count] : sums[i];
-      sums[i] = kept + __shfl_xor_sync(0xFFFFFFFFU, given, offset);
-    }
-  }
+  halve_sums<TT * TR / 2, 16>(sums, lane);
 #pragma unroll
   for (int i = 0; i < TT / 4; ++i) {
     const int at = lane * (TT / 4) + i;
@@ -81,11 +75,11 @@ __global__ void __launch_bounds__(256) many_rows(Rows x, int tokens, const Numbe
 
 template <class Number, class Result>
 void launch_many_rows(Cuda& cuda, Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
-                      const HeadSteps& steps, const Result& result) {
+                      const Result& result) {
   const int each = tokens >= 1024 ? 8 : 4;
   launch(each == 8 ? many_rows<Number, 8, Result> : many_rows<Number, 4, Result>,
-         {.grid = dim3(blocks_for(out, 8), blocks_for(tokens, 8 * each), static_cast<unsigned>(steps.heads)), .threads = 256},
-         cuda.state().stream, true, x, tokens, w, w_stride, out, in, steps, result);
+         {.grid = dim3(blocks_for(out, 8), blocks_for(tokens, 8 * each)), .threads = 256},
+         cuda.state().stream, true, x, tokens, w, w_stride, out, in, result);
 }
 
 }  // namespace moetune::cuda

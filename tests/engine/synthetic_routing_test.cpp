@@ -1,5 +1,5 @@
-// Synthetic routing against what was published of each model: a long trace is made with the ops that the engine runs, and
-// counted.
+// Synthetic routing against what was published of each model: a long trace is made with the ops that the
+// engine runs, and counted.
 #include "engine/synthetic_routing.h"
 
 #include <algorithm>
@@ -78,7 +78,8 @@ double again_within(const Ids& ids, int k, int tokens) {
 double first_again(const Ids& ids, int k) {
   std::int64_t again = 0;
   for (std::int64_t token = 0; token + 1 < kTokens; ++token)
-    again += ids[static_cast<std::size_t>(token * k)] == ids[static_cast<std::size_t>((token + 1) * k)] ? 1 : 0;
+    again +=
+        ids[static_cast<std::size_t>(token * k)] == ids[static_cast<std::size_t>((token + 1) * k)] ? 1 : 0;
   return static_cast<double>(again) / static_cast<double>(kTokens - 1);
 }
 
@@ -108,7 +109,8 @@ double lru_hit(const Ids& ids, int experts) {
 double overlap(const Ids& a, const Ids& b, int k) {
   std::int64_t both = 0;
   for (std::int64_t token = 0; token < kTokens; ++token)
-    for (int i = 0; i < k; ++i) both += chose(b, token, k, a[static_cast<std::size_t>(token * k + i)]) ? 1 : 0;
+    for (int i = 0; i < k; ++i)
+      both += chose(b, token, k, a[static_cast<std::size_t>(token * k + i)]) ? 1 : 0;
   return static_cast<double>(both) / static_cast<double>(a.size());
 }
 
@@ -134,7 +136,8 @@ Statistics statistics_of(const ModelSpec& spec, const std::vector<int>& layers) 
 }
 
 int first_moe_layer(const ModelSpec& spec) {
-  return static_cast<int>(std::find(spec.moe_layers.begin(), spec.moe_layers.end(), true) - spec.moe_layers.begin());
+  return static_cast<int>(std::find(spec.moe_layers.begin(), spec.moe_layers.end(), true) -
+                          spec.moe_layers.begin());
 }
 
 class SyntheticRouted : public ::testing::TestWithParam<std::string> {
@@ -147,8 +150,9 @@ TEST_P(SyntheticRouted, MeetsWhatWasPublished) {
   ASSERT_TRUE(spec_.synthetic_routing);
   const SyntheticRouting& routing = *spec_.synthetic_routing;
   const Statistics found = statistics_of(spec_, {first_moe_layer(spec_) + 5, spec_.layers - 3});
-  std::printf("%-18s same %.3f first %.3f within 8 %.3f top 40 %% %.3f LRU at 40 %% %.3f next layer %.3f\n", GetParam().c_str(), found.same,
-              found.first, found.within_8, found.top, found.lru, found.next_layer);
+  std::printf("%-18s same %.3f first %.3f within 8 %.3f top 40 %% %.3f LRU at 40 %% %.3f next layer %.3f\n",
+              GetParam().c_str(), found.same, found.first, found.within_8, found.top, found.lru,
+              found.next_layer);
   const auto check = [&](const char* name, const std::optional<PublishedShare>& published, double value) {
     if (!published) return;
     EXPECT_GE(value, published->low - kTolerance) << name;
@@ -167,7 +171,8 @@ TEST_P(SyntheticRouted, TheFirstLayerIsNearChance) {
   const Statistics found = statistics_of(spec_, {first_moe_layer(spec_)});
   const double chance = static_cast<double>(spec_.experts_per_token) / spec_.experts;
   EXPECT_NEAR(found.same, chance, 0.02);
-  EXPECT_NEAR(found.top, static_cast<double>(spec_.experts * 4 / 10) / spec_.experts, 0.09);  // counting noise favours some
+  EXPECT_NEAR(found.top, static_cast<double>(spec_.experts * 4 / 10) / spec_.experts,
+              0.09);  // counting noise favours some
 }
 
 TEST_P(SyntheticRouted, SequencesAndLayersGoTheirOwnWay) {
@@ -181,8 +186,9 @@ TEST_P(SyntheticRouted, SequencesAndLayersGoTheirOwnWay) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Presets, SyntheticRouted,
-                         ::testing::Values("mixtral-8x7b", "olmoe-1b-7b", "qwen3-30b-a3b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b",
-                                           "gpt-oss-120b", "deepseek-v4-flash", "deepseek-v4-pro", "hypothetical-v4"),
+                         ::testing::Values("mixtral-8x7b", "olmoe-1b-7b", "qwen3-30b-a3b", "deepseek-v2-lite",
+                                           "deepseek-v3", "gpt-oss-20b", "gpt-oss-120b", "deepseek-v4-flash",
+                                           "deepseek-v4-pro", "hypothetical-v4"),
                          [](const auto& preset) {
                            std::string name = preset.param;
                            std::ranges::replace(name, '-', '_');
@@ -201,9 +207,12 @@ TEST(SyntheticRouting, ASmallerTopKIsAPrefix) {
 
 TEST(SyntheticRouting, CanBeTurnedOff) {
   EXPECT_FALSE(open_preset("mixtral-8x7b:routing=0").spec.synthetic_routing);
-  EXPECT_NE(open_preset("mixtral-8x7b:routing=0").spec.content_hash, open_preset("mixtral-8x7b").spec.content_hash);
-  EXPECT_EQ(open_preset("mixtral-8x7b:routing=1").spec.content_hash, open_preset("mixtral-8x7b").spec.content_hash);
-  EXPECT_TRUE(has_text(message_of<InputError>([] { open_preset("mixtral-8x7b:routing=2"); }), "routing: 2 (accepted: 0"));
+  EXPECT_NE(open_preset("mixtral-8x7b:routing=0").spec.content_hash,
+            open_preset("mixtral-8x7b").spec.content_hash);
+  EXPECT_EQ(open_preset("mixtral-8x7b:routing=1").spec.content_hash,
+            open_preset("mixtral-8x7b").spec.content_hash);
+  EXPECT_TRUE(has_text(message_of<InputError>([] { open_preset("mixtral-8x7b:routing=2"); }),
+                       "routing: 2 (accepted: 0"));
 }
 
 }  // namespace

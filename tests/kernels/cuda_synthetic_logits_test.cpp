@@ -1,4 +1,5 @@
-// Synthetic routing on a GPU: the same bits as on the CPU, by itself and inside the router, so that both choose the same experts.
+// Synthetic routing on a GPU: the same bits as on the CPU, by itself and inside the router, so that both
+// choose the same experts.
 #include <vector>
 
 #include "kernels/router.h"
@@ -37,11 +38,20 @@ class CudaSyntheticLogits : public GpuTest {
 };
 
 TEST_F(CudaSyntheticLogits, AreThoseOfTheCpuAndDecideInTheRouter) {
-  for (const Case& shape : {Case{1, 8, 2}, Case{3, 128, 8}, Case{32, 256, 8}, Case{33, 60, 6}, Case{300, 128, 4}}) {
-    const OwnedTensor favour = host_list(shape.experts, [](std::int64_t i) { return static_cast<std::int32_t>(i % 7 * 90000 - 270000); });
-    const OwnedTensor sequences = host_list(shape.tokens, [](std::int64_t i) { return static_cast<std::int32_t>(i % 5); });
-    const OwnedTensor positions = host_list(shape.tokens, [](std::int64_t i) { return static_cast<std::int32_t>(37 * i); });
-    SyntheticLogits op{.seed = 0x123456789ABCDEFU, .layer = 11, .hold_tokens = 5, .held_weight = 1500, .fresh_weight = 3000, .surprise_weight = 700};
+  for (const Case& shape :
+       {Case{1, 8, 2}, Case{3, 128, 8}, Case{32, 256, 8}, Case{33, 60, 6}, Case{300, 128, 4}}) {
+    const OwnedTensor favour = host_list(
+        shape.experts, [](std::int64_t i) { return static_cast<std::int32_t>(i % 7 * 90000 - 270000); });
+    const OwnedTensor sequences =
+        host_list(shape.tokens, [](std::int64_t i) { return static_cast<std::int32_t>(i % 5); });
+    const OwnedTensor positions =
+        host_list(shape.tokens, [](std::int64_t i) { return static_cast<std::int32_t>(37 * i); });
+    SyntheticLogits op{.seed = 0x123456789ABCDEFU,
+                       .layer = 11,
+                       .hold_tokens = 5,
+                       .held_weight = 1500,
+                       .fresh_weight = 3000,
+                       .surprise_weight = 700};
     op.favour = favour.view();
     op.sequences = sequences.view();
     op.positions = positions.view();
@@ -64,7 +74,8 @@ TEST_F(CudaSyntheticLogits, AreThoseOfTheCpuAndDecideInTheRouter) {
     const OwnedTensor x = random_floats({shape.tokens, kHidden}, 1);
     const OwnedTensor norm = random_floats({kHidden}, 2);
     const MatrixLayout layout = MatrixLayout::of(NumberType::bf16, shape.experts, kHidden, Packing::rows);
-    const std::vector<std::byte> matrix(static_cast<std::size_t>(layout.bytes));  // all zeros: by itself it would choose 0 .. k - 1
+    const std::vector<std::byte> matrix(
+        static_cast<std::size_t>(layout.bytes));  // all zeros: by itself it would choose 0 .. k - 1
     const WeightMatrix w{const_cast<std::byte*>(matrix.data()), layout};
     const OwnedTensor normed = poisoned({shape.tokens, kHidden});
     const OwnedTensor logits = poisoned({shape.tokens, shape.experts});

@@ -22,7 +22,9 @@ TEST(ReadMemory, AddsUpEveryWord) {
   for (const std::size_t count : {0U, 4U, 1000U, 300000U}) {
     const std::vector<std::uint32_t> block = words(count);
     std::int32_t sum = 5;
-    run(device, ReadMemory{.data = block.data(), .bytes = std::ssize(block) * 4, .sum = Tensor(&sum, NumberType::i32, {1})});
+    run(device,
+        ReadMemory{
+            .data = block.data(), .bytes = std::ssize(block) * 4, .sum = Tensor(&sum, NumberType::i32, {1})});
     EXPECT_EQ(static_cast<std::uint32_t>(sum), std::accumulate(block.begin(), block.end(), 5U)) << count;
   }
 }

@@ -11,29 +11,32 @@ namespace {
 constexpr int kThreads = 256;  // small blocks fill the multiprocessors of every kind of card
 constexpr std::chrono::seconds kPatience{10};
 
-struct Counts {
-  int started;
-  int ended;
+// Written by the kernel, read by the host. Only stores: atomics on host memory are none where the link does
+// not carry them.
+struct Signs {
+  int all_started;
+  int one_ends;
 };
 
-__global__ void __launch_bounds__(kThreads) spin(Counts* counts, unsigned long long ns) {
+__global__ void __launch_bounds__(kThreads) spin(volatile Signs* signs, int* started, unsigned long long ns) {
   const auto now = [] {
     unsigned long long time;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
     return time;
   };
   const unsigned long long end = now() + ns;
-  if (threadIdx.x == 0) atomicAdd_system(&counts->started, 1);
+  if (threadIdx.x == 0 && atomicAdd(started, 1) == static_cast<int>(gridDim.x) - 1) signs->all_started = 1;
   while (now() < end) {
   }
-  if (threadIdx.x == 0) atomicAdd_system(&counts->ended, 1);
+  if (threadIdx.x == 0) signs->one_ends = 1;
 }
 
 }  // namespace
 
 struct BusyGpu::State {
   cudaStream_t stream = nullptr;
-  Counts* counts = nullptr;
+  Signs* signs = nullptr;  // pinned
+  int* started = nullptr;  // on the device
 };
 
 BusyGpu::BusyGpu(double milliseconds) : state_(std::make_unique<State>()) {
@@ -44,22 +47,27 @@ BusyGpu::BusyGpu(double milliseconds) : state_(std::make_unique<State>()) {
   CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, spin, kThreads, 0));
   CUDA_TRY(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking));
-  CUDA_TRY(cudaHostAlloc(&state_->counts, sizeof(Counts), cudaHostAllocMapped));
-  *state_->counts = {};
+  CUDA_TRY(cudaHostAlloc(&state_->signs, sizeof(Signs), cudaHostAllocMapped));
+  *state_->signs = {};
+  CUDA_TRY(cudaMalloc(&state_->started, sizeof(int)));
+  CUDA_TRY(cudaMemsetAsync(state_->started, 0, sizeof(int), state_->stream));
   const int blocks = multiprocessors * blocks_each;
-  spin<<<blocks, kThreads, 0, state_->stream>>>(state_->counts, static_cast<unsigned long long>(1e6 * milliseconds));
+  spin<<<blocks, kThreads, 0, state_->stream>>>(state_->signs, state_->started,
+                                                static_cast<unsigned long long>(1e6 * milliseconds));
   CUDA_TRY(cudaGetLastError());
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
-  while (*static_cast<volatile int*>(&state_->counts->started) < blocks)
-    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the GPU did not take a kernel that fills it");
+  while (*static_cast<volatile int*>(&state_->signs->all_started) == 0)
+    if (std::chrono::steady_clock::now() > give_up)
+      throw std::runtime_error("the GPU did not take a kernel that fills it");
 }
 
 BusyGpu::~BusyGpu() {
   cudaStreamSynchronize(state_->stream);
   cudaStreamDestroy(state_->stream);
-  cudaFreeHost(state_->counts);
+  cudaFreeHost(state_->signs);
+  cudaFree(state_->started);
 }
 
-bool BusyGpu::is_ending() const { return *static_cast<volatile int*>(&state_->counts->ended) > 0; }
+bool BusyGpu::is_ending() const { return *static_cast<volatile int*>(&state_->signs->one_ends) != 0; }
 
 }  // namespace moetune::testing

@@ -24,7 +24,8 @@ int CudaCalls::named(const std::string& text) const {
 }
 
 std::string CudaCalls::text() const {
-  std::string lines = std::to_string(waits) + " waits, " + std::to_string(copies_to_host) + " copies to the host";
+  std::string lines =
+      std::to_string(waits) + " waits, " + std::to_string(copies_to_host) + " copies to the host";
   for (const auto& [name, times] : calls) lines += "\n  " + name + " " + std::to_string(times);
   return lines;
 }
@@ -74,7 +75,8 @@ const Cupti& cupti() {
 }
 
 void try_cupti(CUptiResult result, const char* what) {
-  if (result != CUPTI_SUCCESS) throw std::runtime_error(std::string("CUPTI: ") + what + " failed with " + std::to_string(result));
+  if (result != CUPTI_SUCCESS)
+    throw std::runtime_error(std::string("CUPTI: ") + what + " failed with " + std::to_string(result));
 }
 
 std::mutex mutex;  // buffers come back on a thread of CUPTI's
@@ -93,7 +95,8 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t
   *most_records = 0;
 }
 
-void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                          std::size_t valid) {
   const std::lock_guard lock(mutex);
   CUpti_Activity* record = nullptr;
   while (cupti().next_record(buffer, valid, &record) == CUPTI_SUCCESS) {

@@ -54,7 +54,8 @@ TEST_F(Arrivals, TimeJumpsToTheNextArrival) {
   const RunTimes crowd = run(workload(1e6));
   EXPECT_LT(crowd.seconds, 20.0);
   // Three find no free sequence and wait for the first three to end.
-  EXPECT_GT(*std::ranges::max_element(crowd.first_token_ms), 2.0 * *std::ranges::max_element(seldom.first_token_ms));
+  EXPECT_GT(*std::ranges::max_element(crowd.first_token_ms),
+            2.0 * *std::ranges::max_element(seldom.first_token_ms));
 }
 
 // Others' prompts stand between two tokens of a request.

@@ -35,15 +35,18 @@ std::vector<std::string> ops_of(const std::string& text, const ModelSpec& spec) 
   for (const std::string& op : ops) {
     if (std::ranges::find(accepted, op) != accepted.end()) continue;
     const bool is_known = std::ranges::find(known_ops(), op, &OpFacts::name) != known_ops().end();
-    throw InputError("--op", is_known ? fmt::format("'{}': {} has none", op, spec.name) : fmt::format("no op named '{}'", op),
-                     fmt::format("all, {}", fmt::join(accepted, ", ")));
+    throw InputError(
+        "--op",
+        is_known ? fmt::format("'{}': {} has none", op, spec.name) : fmt::format("no op named '{}'", op),
+        fmt::format("all, {}", fmt::join(accepted, ", ")));
   }
   return ops;
 }
 
 std::vector<std::int64_t> token_counts(const std::string& text) {
   std::vector<std::int64_t> counts;
-  for (const std::string& item : split_list("--tokens", text)) counts.push_back(parse_whole_number("--tokens", item, 1, most_tokens));
+  for (const std::string& item : split_list("--tokens", text))
+    counts.push_back(parse_whole_number("--tokens", item, 1, most_tokens));
   return counts;
 }
 
@@ -60,9 +63,13 @@ struct Shares {
   std::optional<double> tensor_share;
 };
 Shares shares_of(const OpTiming& timing, const Rates& rates) {
-  Shares shares{.microseconds = median(timing.microseconds), .interval = median_interval(timing.microseconds), .read_share = 0.0, .tensor_share = {}};
+  Shares shares{.microseconds = median(timing.microseconds),
+                .interval = median_interval(timing.microseconds),
+                .read_share = 0.0,
+                .tensor_share = {}};
   shares.read_share = timing.cost.bytes / (1e-6 * shares.microseconds * rates.read_bytes_per_s);
-  if (rates.tensor_flops > 0.0) shares.tensor_share = timing.cost.flops / (1e-6 * shares.microseconds * rates.tensor_flops);
+  if (rates.tensor_flops > 0.0)
+    shares.tensor_share = timing.cost.flops / (1e-6 * shares.microseconds * rates.tensor_flops);
   return shares;
 }
 
@@ -99,7 +106,8 @@ std::vector<std::string> row_of(const OpTiming& timing, const Shares& shares) {
           fmt::format("{}{}", timing.layers, timing.is_flushed ? " *" : "")};
 }
 
-EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions& options, const std::vector<std::string>& settings, DeviceKind device) {
+EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions& options,
+                             const std::vector<std::string>& settings, DeviceKind device) {
   EngineOptions engine = default_options(device);
   engine.cpu_threads = common.threads;
   if (!options.type.empty()) set_knob(engine, "expert_quant", options.type);
@@ -115,20 +123,29 @@ EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions
 void add_measure_op_options(CLI::App& command, MeasureOpOptions& options) {
   std::string names;
   for (const OpFacts& op : known_ops()) names += (names.empty() ? "" : ", ") + op.name;
-  add_text_option(command, "--op", options.ops, "NAME,NAME|all", "Time ops of the model instead of workloads: " + names);
-  add_text_option(command, "--tokens", options.tokens, "N,N", "With --op: tokens of a step, each at the end of a context of its own");
-  add_text_option(command, "--type", options.type, "TYPE", "With --op: number type of the routed experts, as --set expert_quant=TYPE");
+  add_text_option(command, "--op", options.ops, "NAME,NAME|all",
+                  "Time ops of the model instead of workloads: " + names);
+  add_text_option(command, "--tokens", options.tokens, "N,N",
+                  "With --op: tokens of a step, each at the end of a context of its own");
+  add_text_option(command, "--type", options.type, "TYPE",
+                  "With --op: number type of the routed experts, as --set expert_quant=TYPE");
   add_parsed_option(
-      command, "--context", options.context, [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 1 << 24); },
+      command, "--context", options.context,
+      [](const std::string& flag, const std::string& text) {
+        return parse_whole_number(flag, text, 1, 1 << 24);
+      },
       "N", "With --op: tokens that each token attends to (default: 512)");
   add_flag(command, "--prompt", options.is_prompt, "With --op: the tokens follow each other in one sequence");
   add_parsed_option(
       command, "--runs", options.runs,
-      [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, least_runs, 100000); }, "N",
-      "With --op: launches of the graph that are timed", "25");
+      [](const std::string& flag, const std::string& text) {
+        return parse_whole_number(flag, text, least_runs, 100000);
+      },
+      "N", "With --op: launches of the graph that are timed", "25");
 }
 
-ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options, const std::vector<std::string>& settings) {
+ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options,
+                     const std::vector<std::string>& settings) {
   const Console& console = common.console;
   const std::vector<std::int64_t> counts = token_counts(options.tokens);
   const std::int64_t most = *std::ranges::max_element(counts);
@@ -139,10 +156,14 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   const EngineOptions engine = engine_options(common, options, settings, device.kind);
   HardwareFingerprint hardware = probe_hardware(common.threads);
   if (device.gpu) describe_gpu(hardware, *device.gpu);
-  if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
-  const std::int64_t context = options.context > 0 ? options.context : options.is_prompt ? most : std::min<std::int64_t>(usual_context, spec.max_context);
+  if (common.device_memory_bytes > 0)
+    hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
+  const std::int64_t context = options.context > 0 ? options.context
+                               : options.is_prompt ? most
+                                                   : std::min<std::int64_t>(usual_context, spec.max_context);
   if (options.is_prompt && context < most)
-    throw InputError("--context", std::to_string(context), fmt::format("at least the {} tokens of --prompt", most));
+    throw InputError("--context", std::to_string(context),
+                     fmt::format("at least the {} tokens of --prompt", most));
 
   console.log(fmt::format("making weights of {}", spec.name));
   OpBench bench(checkpoint, engine,
@@ -151,13 +172,15 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                  .context = context,
                  .is_prompt = options.is_prompt,
                  .device_bytes = hardware.device_bytes,
-                 .cold_bytes = cold_reuse_bytes(device.kind),
+                 .cold_bytes = device.kind == DeviceKind::cuda ? cold_reuse_bytes(device.kind)
+                                                               : 2 * last_level_cache_bytes(),
                  .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
                  .seed = common.seed});
   const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
 
   Table table{.headings = {"op", "tokens", "us", "95 % interval", "MB", "% read", "% tensor", "layers"},
-              .alignment = {Align::left, Align::right, Align::right, Align::left, Align::right, Align::right, Align::right, Align::right},
+              .alignment = {Align::left, Align::right, Align::right, Align::left, Align::right, Align::right,
+                            Align::right, Align::right},
               .rows = {}};
   nlohmann::json results = nlohmann::json::array();
   bool any_flushed = false;
@@ -173,13 +196,19 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
     }
   const std::string where = device.gpu ? device.gpu->facts.name : "cpu: " + hardware.cpu_name;
   std::vector<std::string> notes;
-  notes.push_back(fmt::format("Times are of one layer, MB what it has to read: weights, experts touched, KV cache. Measured here: {:.0f} GB/s read{}.",
-                              hardware.memory_gb_per_s, rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
+  notes.push_back(fmt::format(
+      "Times are of one layer, MB what it has to read: weights, experts touched, KV cache. Measured here: "
+      "{:.0f} GB/s read{}.",
+      hardware.memory_gb_per_s,
+      rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
   if (fewest < kWantedLayers)
-    notes.push_back(fmt::format("Only {} distinct layers, not {}: {}.", fewest, kWantedLayers, spec.is_synthetic ? "no more fit into memory" : "the model has no more"));
-  if (any_flushed) notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
+    notes.push_back(fmt::format("Only {} distinct layers, not {}: {}.", fewest, kWantedLayers,
+                                spec.is_synthetic ? "no more fit into memory" : "the model has no more"));
+  if (any_flushed)
+    notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
-  console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name, name_of(expert_type(spec, engine)), context, where));
+  console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
+                             name_of(expert_type(spec, engine)), context, where));
   console.result(table.text());
   for (const std::string& note : notes) console.result(wrapped(note, 80, 0));
   nlohmann::json knobs_set = nlohmann::json::object();
@@ -193,7 +222,8 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                     {"seed", common.seed},
                     {"knobs", knobs_set},
                     {"read_gb_per_s", hardware.memory_gb_per_s},
-                    {"tensor_tflops", rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops) : nlohmann::json()},
+                    {"tensor_tflops", rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops)
+                                                               : nlohmann::json()},
                     {"results", results},
                     {"notes", notes}});
   return ExitCode::done;

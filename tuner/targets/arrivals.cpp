@@ -25,7 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int capacity_runs = 3;
 
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 struct Request {
   double arrived_ms = 0.0;
@@ -48,7 +50,8 @@ class ArrivalRun {
     RngSequence random(CounterRng(workload.seed, RngStage::arrivals, static_cast<std::uint32_t>(run)));
     double at_ms = 0.0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      requests_.push_back({.arrived_ms = at_ms, .window = text.window(run * count + i, workload.context_tokens())});
+      requests_.push_back(
+          {.arrived_ms = at_ms, .window = text.window(run * count + i, workload.context_tokens())});
       at_ms -= 1e3 * std::log1p(-random.uniform()) / workload.arrivals_per_s;
     }
   }
@@ -82,7 +85,10 @@ class ArrivalRun {
       now_ms_ += milliseconds_since(start);
       times_.first_token_ms.push_back(now_ms_ - request.arrived_ms);
       if (workload_.output_tokens > 1)
-        running_[sequence] = {.request = &request, .position = workload_.prompt_tokens, .left = workload_.output_tokens - 1, .last_token_ms = now_ms_};
+        running_[sequence] = {.request = &request,
+                              .position = workload_.prompt_tokens,
+                              .left = workload_.output_tokens - 1,
+                              .last_token_ms = now_ms_};
     }
   }
 
@@ -92,7 +98,10 @@ class ArrivalRun {
       const int end = std::min(begin + engine_.limits().step_tokens, workload_.prompt_tokens);
       step_.clear();
       for (int i = begin; i < end; ++i)
-        step_.push_back({.id = request.window[static_cast<std::size_t>(i)], .sequence = sequence, .position = i, .wants_logits = i + 1 == workload_.prompt_tokens});
+        step_.push_back({.id = request.window[static_cast<std::size_t>(i)],
+                         .sequence = sequence,
+                         .position = i,
+                         .wants_logits = i + 1 == workload_.prompt_tokens});
       logits = engine_.forward(step_);
     }
     most_likely(logits);
@@ -122,13 +131,17 @@ class ArrivalRun {
       Running& one = running_[sequence];
       if (one.request == nullptr) continue;
       stepping.push_back(&one);
-      step_.push_back({.id = one.request->window[static_cast<std::size_t>(one.position)], .sequence = static_cast<int>(sequence), .position = one.position});
+      step_.push_back({.id = one.request->window[static_cast<std::size_t>(one.position)],
+                       .sequence = static_cast<int>(sequence),
+                       .position = one.position});
     }
     forced_.clear();
     for (int done = 1; done <= steps; ++done)
-      for (const Running* one : stepping) forced_.push_back(one->request->window[static_cast<std::size_t>(one->position + done)]);
+      for (const Running* one : stepping)
+        forced_.push_back(one->request->window[static_cast<std::size_t>(one->position + done)]);
     const Clock::time_point start = Clock::now();
-    const Decoded decoded = engine_.decode({.first = step_, .steps = steps, .forced = forced_, .sampling = {}});
+    const Decoded decoded =
+        engine_.decode({.first = step_, .steps = steps, .forced = forced_, .sampling = {}});
     const double all_ms = milliseconds_since(start);
     double steps_ms = 0.0;
     for (const double seconds : decoded.step_seconds) steps_ms += 1e3 * seconds;
@@ -136,7 +149,8 @@ class ArrivalRun {
     step_ms_ = all_ms / steps;
     for (const double seconds : decoded.step_seconds) {
       now_ms_ += 1e3 * seconds;
-      for (Running* one : stepping) times_.token_ms.push_back(now_ms_ - std::exchange(one->last_token_ms, now_ms_));
+      for (Running* one : stepping)
+        times_.token_ms.push_back(now_ms_ - std::exchange(one->last_token_ms, now_ms_));
     }
     for (Running* one : stepping) {
       one->position += steps;
