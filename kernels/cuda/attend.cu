@@ -175,7 +175,8 @@ __global__ void __launch_bounds__(32 * kWarps)
         if (column < shape.value_width) to[kPartHead + column] = sums[h][c][i];
       }
   }
-  finish_piece<kGroups, HB, 0, false, HB * kMostParts>(shape, in, pieces, token, first_head, head_count, active, shared, [] {});
+  finish_piece<kGroups, HB, 0, false, HB * kMostParts>(shape, in, pieces, token, first_head, head_count,
+                                                       active, shared, [] {});
 }
 
 bool is_aligned_for_vectors(const AttendInputs& in) {

@@ -162,12 +162,12 @@ __device__ __forceinline__ int heads_of_a_block(const Pieces& pieces, int head_c
   return (head_count + pieces.cluster - 1) / pieces.cluster;
 }
 
-// Where a group's part of a head goes when it is pushed to the block that joins it: (cluster, kGroups, heads of a block) parts in
-// that block's shared memory, which must have nothing else in this place. Not before wait_for_cluster() behind a first arrival:
-// the block may not have begun.
+// Where a group's part of a head goes when it is pushed to the block that joins it: (cluster, kGroups, heads
+// of a block) parts in that block's shared memory, which must have nothing else in this place. Not before
+// wait_for_cluster() behind a first arrival: the block may not have begun.
 template <int kGroups>
-__device__ __forceinline__ float* pushed_part(const Pieces& pieces, float* parts, int stride, int group, int head,
-                                              int head_count) {
+__device__ __forceinline__ float* pushed_part(const Pieces& pieces, float* parts, int stride, int group,
+                                              int head, int head_count) {
   const int each = heads_of_a_block(pieces, head_count);
   if (pieces.cluster == 1) return parts + (group * each + head) * stride;
   return at_rank(parts + ((cluster_rank() * kGroups + group) * each + head % each) * stride, head / each);
@@ -175,8 +175,9 @@ __device__ __forceinline__ float* pushed_part(const Pieces& pieces, float* parts
 
 // kWidth: the value width where it is known when compiling, else 0.
 // parts: (kGroups, heads, kPartHead + value_width) in shared memory: largest score, sum of weights, weighted
-// values of each group of this block, not yet synchronised; or, kIsPushed, what pushed_part() says. All threads of all blocks
-// of a cluster with positions take part; a block has some where blockIdx.x < active. meanwhile() is called while others arrive.
+// values of each group of this block, not yet synchronised; or, kIsPushed, what pushed_part() says. All
+// threads of all blocks of a cluster with positions take part; a block has some where blockIdx.x < active.
+// meanwhile() is called while others arrive.
 template <int kGroups, int HB, int kWidth, bool kIsPushed, int kFactors, class Meanwhile>
 __device__ __forceinline__ void finish_piece(const AttendShape& shape, const AttendInputs& in,
                                              const Pieces& pieces, int token, int first_head, int head_count,
@@ -224,7 +225,8 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
         sum.store(to + kPartHead + column, 1.0F);
         if (column == 0) to[0] = space.tops[h], to[1] = space.totals[h];
       });
-  if (!kIsPushed && pieces.cluster > 1) arrive_at_cluster_relaxed();  // no block ends while others read what it has
+  if (!kIsPushed && pieces.cluster > 1)
+    arrive_at_cluster_relaxed();  // no block ends while others read what it has
   if (clusters > 1 && count > 0) {
     // Of the blocks that have these heads, the one that finishes last joins the clusters.
     __shared__ bool is_last;

@@ -352,8 +352,9 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
             make_float2(out[j][2 * half], out[j][2 * half + 1]);
     }
   }
-  finish_piece<1, kHeads, kRank, false, kHeads * kMostParts>(shape, in, pieces, token, first_head, head_count, active,
-                                                             reinterpret_cast<float*>(shared + kTilesAt), [] {});
+  finish_piece<1, kHeads, kRank, false, kHeads * kMostParts>(
+      shape, in, pieces, token, first_head, head_count, active, reinterpret_cast<float*>(shared + kTilesAt),
+      [] {});
 }
 
 template <class Number>

@@ -332,8 +332,8 @@ __global__ void __launch_bounds__(32 * kWarps)
 #pragma unroll
         for (int j = 0; j < 8; j += 4)
           *reinterpret_cast<float4*>(to + kPartHead + 8 * (2 * t + i + 8 * c) + j) =
-              make_float4(out[8 * c + j][2 * half + i], out[8 * c + j + 1][2 * half + i], out[8 * c + j + 2][2 * half + i],
-                          out[8 * c + j + 3][2 * half + i]);
+              make_float4(out[8 * c + j][2 * half + i], out[8 * c + j + 1][2 * half + i],
+                          out[8 * c + j + 2][2 * half + i], out[8 * c + j + 3][2 * half + i]);
   }
   finish_piece<kWarps, kHeads, width, true, kHeads * kMostParts>(
       shape, in, pieces, token, first_head, head_count, active, parts, [&] {
@@ -342,7 +342,8 @@ __global__ void __launch_bounds__(32 * kWarps)
         for (int i = static_cast<int>(threadIdx.x); i < 2 * width; i += 32 * kWarps)
           ((i < width ? keys : values) + last * in.row_stride)[i % width] = fresh[i / width][i % width];
         if (kScaled && threadIdx.x < 2)
-          (threadIdx.x == 0 ? in.key_scales : in.value_scales)[scales_at + std::int64_t{last} * shape.kv_heads] =
+          (threadIdx.x == 0 ? in.key_scales
+                            : in.value_scales)[scales_at + std::int64_t{last} * shape.kv_heads] =
               fresh_scale[threadIdx.x];
       });
 }
