@@ -40,10 +40,12 @@ __global__ void per_head_rows(Heads x, const Number* w, std::int64_t stride, Hea
 }
 
 constexpr int kWarps = 4;
-constexpr int kChunks = 4;       // that a warp holds at once
-constexpr int kColumns = 32;     // of a chunk
-constexpr int kTokens = 8;       // columns of a product
-constexpr int kMostTokens = 64;  // of a block: so many rows share the weights that it read
+constexpr int kChunks = 4;    // that a warp holds at once
+constexpr int kColumns = 32;  // of a chunk
+constexpr int kTokens = 8;    // columns of a product
+// Of a block: so many rows share the weights that it read. Few while a step is short, so that they do not
+// wait in line.
+int rows_of_a_block(std::int64_t tokens) { return tokens <= 64 ? 16 : 64; }
 constexpr int kSplitTokens = 4;  // up to so many leave columns for what rounding to bf16 loses
 
 struct PerHead {
@@ -57,6 +59,7 @@ struct PerHead {
   int chunks;
   int warps_per_tile;  // 1, 2 or 4
   int tile_count;
+  int rows_of_a_block;
 };
 
 // Eight neighbouring elements of a row; zeros beyond its end.
@@ -102,8 +105,8 @@ __global__ void __launch_bounds__(32 * kWarps) per_head_tiles(PerHead op) {
   cuda::let_next_start();
   cuda::wait_for_previous();
   const int head = tile / op.tiles_per_head;
-  const int base = static_cast<int>(blockIdx.y) * kMostTokens;
-  const int last = min(op.tokens, base + kMostTokens);
+  const int base = static_cast<int>(blockIdx.y) * op.rows_of_a_block;
+  const int last = min(op.tokens, base + op.rows_of_a_block);
   const bool is_split = op.tokens <= kSplitTokens;
   const bool is_aligned = op.x.token_stride % 4 == 0 && op.x.head_stride % 4 == 0 &&
                           reinterpret_cast<std::uintptr_t>(op.x.data) % 16 == 0;
@@ -179,7 +182,7 @@ void run_tiles(Cuda& cuda, const PerHeadGemm& op) {
   const int warps = chunks <= kChunks ? 1 : chunks <= 2 * kChunks ? 2 : 4;
   cuda::launch(per_head_tiles<type>,
                {.grid = dim3(cuda::blocks_for(layout.tiles, kWarps / warps),
-                             cuda::blocks_for(op.x.dim(0), kMostTokens)),
+                             cuda::blocks_for(op.x.dim(0), rows_of_a_block(op.x.dim(0)))),
                 .threads = 32 * kWarps},
                cuda.state().stream, true,
                PerHead{.x = heads_of(op.x),
@@ -191,7 +194,8 @@ void run_tiles(Cuda& cuda, const PerHeadGemm& op) {
                        .in = static_cast<int>(layout.in),
                        .chunks = chunks,
                        .warps_per_tile = warps,
-                       .tile_count = static_cast<int>(layout.tiles)});
+                       .tile_count = static_cast<int>(layout.tiles),
+                       .rows_of_a_block = rows_of_a_block(op.x.dim(0))});
 }
 
 }  // namespace

@@ -164,8 +164,7 @@ TEST_P(CudaEngine, KvTypes) {
   }
 }
 
-// A cache of bytes is another model, the same one on both sides: but a rounding that falls the other way
-// there costs more.
+// A cache of bytes is another model, the same one on both sides: but a rounding that falls the other way there costs more.
 TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
   const Golden model = golden(GetParam());
   // Random weights make of one such rounding what a trained model would not.
@@ -175,10 +174,8 @@ TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
     EXPECT_GT(relative_error(expected.logits, model.logits), 1e-5) << type << " changes something";
     Engine engine = gpu_engine(model, settings);
     replay_routing(engine, expected.routing);
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected.logits), most)
-        << type << " prefill";
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), most)
-        << type << " decode";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected.logits), most) << type << " prefill";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected.logits), most) << type << " decode";
   }
 }
 
