@@ -142,14 +142,10 @@ class HeldChunk {
       const std::uint32_t upper = word(upper_, j);
       const std::uint32_t lower = word(lower_, j);
       if constexpr (type == NumberType::mxfp4) {
-        int negative[4] = {};
-        mma_bytes(c, magnitudes(upper), magnitudes(lower), magnitudes(upper >> 16), magnitudes(lower >> 16), b0, b1);
-        const std::uint32_t upper_signs = upper ^ 0x88888888U;
-        const std::uint32_t lower_signs = lower ^ 0x88888888U;
-        mma_bytes(negative, magnitudes(upper_signs), magnitudes(lower_signs), magnitudes(upper_signs >> 16),
-                  magnitudes(lower_signs >> 16), b0, b1);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) c[i] -= negative[i];
+        constexpr std::uint32_t kSigns = 0x88888888U;
+        mma_bytes(c, positive(upper), positive(lower), positive(upper >> 16), positive(lower >> 16), b0, b1);
+        mma_bytes(c, negative(upper ^ kSigns), negative(lower ^ kSigns), negative((upper ^ kSigns) >> 16),
+                  negative((lower ^ kSigns) >> 16), b0, b1);
       } else {
         mma_bytes(c, sixteen_times(upper << 4), sixteen_times(lower << 4), sixteen_times(upper), sixteen_times(lower), b0, b1);
       }
@@ -175,10 +171,20 @@ class HeldChunk {
     asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(d) : "r"(word), "r"(0xF0F0F0F0U), "r"(0x80808080U));  // (a & b) ^ c
     return d;
   }
-  // e2m1: twice the magnitude of the four low nibbles, 0 where the sign bit is set (PRMT then repeats the byte's top bit).
-  static __device__ __forceinline__ std::uint32_t magnitudes(std::uint32_t word) {
+  // e2m1, four low nibbles: twice the value is what positive() makes of them and negative() of them with their signs turned
+  // over. PRMT looks up a nibble below 8, and of a nibble above it repeats the top bit of what it finds:
+  //   positive   M + 1 for M, 0 for 0, 0 for -M
+  //   negative   -1 for M, 0 for 0, -M for -M
+  static __device__ __forceinline__ std::uint32_t positive(std::uint32_t word) {
+    return looked_up<0x04030200U, 0x0D090705U>(word);
+  }
+  static __device__ __forceinline__ std::uint32_t negative(std::uint32_t word) {
+    return looked_up<0xFDFEFF00U, 0xF4F8FAFCU>(word);
+  }
+  template <std::uint32_t low, std::uint32_t high>
+  static __device__ __forceinline__ std::uint32_t looked_up(std::uint32_t word) {
     std::uint32_t d;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(0x03020100U), "r"(0x0C080604U), "r"(word));
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(word));
     return d;
   }
   // Of group j and row lane / 4 + 8 half: two scales lie in each lane's register.

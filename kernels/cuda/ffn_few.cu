@@ -1,7 +1,6 @@
 #include "kernels/cuda/ffn_few.cuh"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/cuda/few_product.cuh"
 
@@ -11,7 +10,9 @@ namespace {
 constexpr int kGateWarps = 8;
 constexpr int kDownWarps = 16;
 constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
-constexpr int kHeld = 4;                      // chunks a warp has under way
+// Chunks a warp has under way. A warp costs some hundred instructions before its first product: few warps with many chunks.
+constexpr int kHeld = 8;
+constexpr int kWarpsEach = 16;  // of a multiprocessor: what its registers hold
 
 // Where the slot of a choice starts; null: not in this wave.
 __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots, int choice) {
@@ -23,7 +24,7 @@ __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, con
 // Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile of gate and of the
 // one of up that goes with it. brings_down: the weights of down go into the L2 cache when those of gate and up have come.
 template <NumberType type>
-__global__ void __launch_bounds__(32 * kGateWarps, 3)
+__global__ void __launch_bounds__(32 * kGateWarps, kWarpsEach / kGateWarps)
     gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each, bool brings_down) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Held = HeldChunk<type>;
@@ -218,21 +219,22 @@ struct Sharing {
   int warps;
   int steps;
 };
-Sharing gate_sharing(int chunks) {
+Sharing gate_sharing(int chunks, int most) {
   constexpr int kTurn = kHeld / 2;
-  Sharing best{1, (chunks + kTurn - 1) / kTurn * kTurn};
-  for (int warps = 2; warps <= kGateWarps; ++warps) {
+  const int least = most / 2 + 1;
+  Sharing best{};
+  for (int warps = least; warps <= most; ++warps) {
     const int steps = (chunks + warps * kTurn - 1) / (warps * kTurn) * kTurn;
-    if (warps < 5 || steps * warps <= best.steps * best.warps || best.warps < 5) best = {warps, steps};
+    if (warps == least || steps * warps <= best.steps * best.warps) best = {warps, steps};
   }
   return best;
 }
 
-// Tiles of a block so that the busiest multiprocessor, with two or three blocks, has least to do.
-int gate_tiles_each(int tiles, int choices, int multiprocessors) {
+// Tiles of a block so that the busiest multiprocessor has least to do; all blocks find room at once.
+int gate_tiles_each(int tiles, int choices, int warps, int multiprocessors) {
   int best = 1;
   int least = 0;
-  for (const int each : {3, 2}) {
+  for (int each = kWarpsEach / warps; each >= 1; --each) {
     const int most = std::max(1, each * multiprocessors / choices);  // blocks of a choice
     const int tiles_each = (tiles + most - 1) / most;
     const int blocks = (tiles + tiles_each - 1) / tiles_each * choices;
@@ -245,21 +247,22 @@ int gate_tiles_each(int tiles, int choices, int multiprocessors) {
 }  // namespace
 
 bool is_few(NumberType type, const FfnWork& work) {
-  if (std::getenv("MOETUNE_OLD_FFN") != nullptr) return false;
   if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps) return false;
   if (work.gate.in % 4 != 0 || work.down.in % 4 != 0 || work.x.stride % 4 != 0) return false;
   return shape_of(type, work, false).bytes() <= kMostSharedBytes && shape_of(type, work, true).bytes() <= kMostSharedBytes;
 }
 
 void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
-  constexpr std::int64_t kMostBrought = 32 << 20;  // half of the L2 cache
+  // What the memory can deliver between the last weights of gate and up and the first of down; more would only be in the way.
+  constexpr std::int64_t kMostBrought = 8 << 20;
   const FewShape shape = shape_of(type, work, false);
-  const Sharing sharing = gate_sharing(work.gate.chunks);
+  const int multiprocessors = cuda.state().multiprocessors;
   const int tiles = (work.gate.out + 15) / 16;
   const int choices = work.entries.count;
-  const int tiles_each = gate_tiles_each(tiles, choices, cuda.state().multiprocessors);
-  const bool brings_down = (work.down.out + 15) / 16 * work.down.tile_bytes * choices <= kMostBrought &&
-                           std::getenv("MOETUNE_NO_BRING") == nullptr;
+  const bool has_many_tiles = 2 * tiles * choices > 5 * multiprocessors;
+  const Sharing sharing = gate_sharing(work.gate.chunks, has_many_tiles ? kGateWarps / 2 : kGateWarps);
+  const int tiles_each = gate_tiles_each(tiles, choices, sharing.warps, multiprocessors);
+  const bool brings_down = (work.down.out + 15) / 16 * work.down.tile_bytes * choices <= kMostBrought;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
     launch(gate_up_few<kType>,
@@ -281,7 +284,7 @@ void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights
     tiles_each = 1;
     most_warps = kDownWarps / 2;
   }
-  const int splits = std::clamp(most_warps / work.entries.count, 1, std::max(1, work.down.chunks / 2));
+  const int splits = std::clamp((work.down.chunks + kHeld - 1) / kHeld, 1, std::max(1, most_warps / work.entries.count));
   const int warps = std::max(work.entries.count * splits, (shape.tokens + 1) / 2);  // a thread for every sum
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
