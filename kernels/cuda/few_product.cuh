@@ -135,6 +135,7 @@ class HeldChunk {
   __device__ __forceinline__ void multiply_nibbles(FewSums<type>& sums, const typename Columns::Fragment& x) const {
     int c[4] = {};
     float group_sums[2] = {};
+    [[maybe_unused]] const Table negative = negative_table();
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const std::uint32_t b0 = word(x.part[j / 2], 2 * (j % 2));
@@ -142,10 +143,12 @@ class HeldChunk {
       const std::uint32_t upper = word(upper_, j);
       const std::uint32_t lower = word(lower_, j);
       if constexpr (type == NumberType::mxfp4) {
-        constexpr std::uint32_t kSigns = 0x88888888U;
-        mma_bytes(c, positive(upper), positive(lower), positive(upper >> 16), positive(lower >> 16), b0, b1);
-        mma_bytes(c, negative(upper ^ kSigns), negative(lower ^ kSigns), negative((upper ^ kSigns) >> 16),
-                  negative((lower ^ kSigns) >> 16), b0, b1);
+        const std::uint32_t upper_odd = upper >> 16;
+        const std::uint32_t lower_odd = lower >> 16;
+        mma_bytes(c, looked_up(kPositive, upper), looked_up(kPositive, lower), looked_up(kPositive, upper_odd),
+                  looked_up(kPositive, lower_odd), b0, b1);
+        mma_bytes(c, looked_up(negative, turned(upper)), looked_up(negative, turned(lower)),
+                  looked_up(negative, turned(upper_odd)), looked_up(negative, turned(lower_odd)), b0, b1);
       } else {
         mma_bytes(c, sixteen_times(upper << 4), sixteen_times(lower << 4), sixteen_times(upper), sixteen_times(lower), b0, b1);
       }
@@ -171,20 +174,29 @@ class HeldChunk {
     asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(d) : "r"(word), "r"(0xF0F0F0F0U), "r"(0x80808080U));  // (a & b) ^ c
     return d;
   }
-  // e2m1, four low nibbles: twice the value is what positive() makes of them and negative() of them with their signs turned
-  // over. PRMT looks up a nibble below 8, and of a nibble above it repeats the top bit of what it finds:
+  // e2m1, four low nibbles: twice the value is what one table makes of them and another of them with their signs turned over.
+  // PRMT looks up a nibble below 8, and of a nibble above it repeats the top bit of what it finds:
   //   positive   M + 1 for M, 0 for 0, 0 for -M
   //   negative   -1 for M, 0 for 0, -M for -M
-  static __device__ __forceinline__ std::uint32_t positive(std::uint32_t word) {
-    return looked_up<0x04030200U, 0x0D090705U>(word);
+  struct Table {
+    std::uint32_t low;
+    std::uint32_t high;
+  };
+  static constexpr Table kPositive{0x04030200U, 0x0D090705U};
+  static __device__ __forceinline__ Table negative_table() {
+    // Not a constant in the compiler's eyes: it would load it again for every look-up.
+    std::uint32_t lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return {0xFDFEFF00U + (lane >> 5), 0xF4F8FAFCU};
   }
-  static __device__ __forceinline__ std::uint32_t negative(std::uint32_t word) {
-    return looked_up<0xFDFEFF00U, 0xF4F8FAFCU>(word);
-  }
-  template <std::uint32_t low, std::uint32_t high>
-  static __device__ __forceinline__ std::uint32_t looked_up(std::uint32_t word) {
+  static __device__ __forceinline__ std::uint32_t turned(std::uint32_t word) {
     std::uint32_t d;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(word));
+    asm("xor.b32 %0, %1, 0x88888888;" : "=r"(d) : "r"(word));  // the compiler would shift what is turned instead
+    return d;
+  }
+  static __device__ __forceinline__ std::uint32_t looked_up(Table table, std::uint32_t word) {
+    std::uint32_t d;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(table.low), "r"(table.high), "r"(word));
     return d;
   }
   // Of group j and row lane / 4 + 8 half: two scales lie in each lane's register.

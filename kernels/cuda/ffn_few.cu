@@ -1,6 +1,7 @@
 #include "kernels/cuda/ffn_few.cuh"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/cuda/few_product.cuh"
 
@@ -10,9 +11,7 @@ namespace {
 constexpr int kGateWarps = 8;
 constexpr int kDownWarps = 16;
 constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
-// Chunks a warp has under way. A warp costs some hundred instructions before its first product: few warps with many chunks.
-constexpr int kHeld = 8;
-constexpr int kWarpsEach = 16;  // of a multiprocessor: what its registers hold
+constexpr int kHeld = 4;                      // chunks a warp has under way
 
 // Where the slot of a choice starts; null: not in this wave.
 __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots, int choice) {
@@ -21,14 +20,18 @@ __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, con
   return slot < 0 ? nullptr : slots + slot * work.slot_bytes;
 }
 
+// Of gate_up on a multiprocessor: what its registers hold.
+constexpr int blocks_each(int held) { return held == kHeld ? 3 : 2; }
+
 // Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile of gate and of the
-// one of up that goes with it. brings_down: the weights of down go into the L2 cache when those of gate and up have come.
-template <NumberType type>
-__global__ void __launch_bounds__(32 * kGateWarps, kWarpsEach / kGateWarps)
+// one of up that goes with it, `held` chunks of the two at a time. brings_down: the weights of down go into the L2 cache when
+// those of gate and up have come.
+template <NumberType type, int held>
+__global__ void __launch_bounds__(32 * kGateWarps, blocks_each(held))
     gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each, bool brings_down) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Held = HeldChunk<type>;
-  constexpr int kTurn = kHeld / 2;
+  constexpr int kTurn = held / 2;
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const auto warps = static_cast<int>(blockDim.x / 32);
@@ -214,34 +217,35 @@ FewShape shape_of(NumberType type, const FfnWork& work, bool is_down) {
           has_integers(type) ? 1 : 2};
 }
 
-// So many warps that their last chunks waste least; steps: chunks of each, a multiple of those under way.
-struct Sharing {
+// How gate_up is cut: chunks a warp has under way, warps of a block, chunks of each (rounded up), tiles of a block.
+struct GateShape {
+  int held;
   int warps;
   int steps;
+  int tiles_each;
 };
-Sharing gate_sharing(int chunks, int most) {
-  constexpr int kTurn = kHeld / 2;
-  const int least = most / 2 + 1;
-  Sharing best{};
-  for (int warps = least; warps <= most; ++warps) {
-    const int steps = (chunks + warps * kTurn - 1) / (warps * kTurn) * kTurn;
-    if (warps == least || steps * warps <= best.steps * best.warps) best = {warps, steps};
+GateShape gate_shape(int chunks, bool is_4_bit, int tiles, int choices, int multiprocessors) {
+  // A warp costs some hundred instructions before its first product. Where half as many warps can ask for all of a tile at once
+  // they do; with more to do per tile eight warps hide more of what products wait for.
+  GateShape shape{};
+  shape.held = is_4_bit && chunks <= 16 && 2 * tiles * choices > 5 * multiprocessors ? 2 * kHeld : kHeld;
+  if (const char* forced = std::getenv("MOETUNE_HELD"); forced != nullptr && is_4_bit) shape.held = std::atoi(forced);
+  const int turn = shape.held / 2;
+  const int most_warps = kGateWarps * kHeld / shape.held;
+  for (int warps = most_warps / 2 + 1; warps <= most_warps; ++warps) {  // whose last chunks waste least
+    const int steps = (chunks + warps * turn - 1) / (warps * turn) * turn;
+    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps) shape.warps = warps, shape.steps = steps;
   }
-  return best;
-}
-
-// Tiles of a block so that the busiest multiprocessor has least to do; all blocks find room at once.
-int gate_tiles_each(int tiles, int choices, int warps, int multiprocessors) {
-  int best = 1;
+  // So many tiles that the busiest multiprocessor has least to do, and all blocks find room at once.
   int least = 0;
-  for (int each = kWarpsEach / warps; each >= 1; --each) {
+  for (int each = blocks_each(shape.held) * kGateWarps / most_warps; each >= 2; --each) {
     const int most = std::max(1, each * multiprocessors / choices);  // blocks of a choice
     const int tiles_each = (tiles + most - 1) / most;
     const int blocks = (tiles + tiles_each - 1) / tiles_each * choices;
     const int cost = (blocks + multiprocessors - 1) / multiprocessors * tiles_each;
-    if (least == 0 || cost < least) least = cost, best = tiles_each;
+    if (least == 0 || cost < least) least = cost, shape.tiles_each = tiles_each;
   }
-  return best;
+  return shape;
 }
 
 }  // namespace
@@ -256,20 +260,21 @@ void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
   // What the memory can deliver between the last weights of gate and up and the first of down; more would only be in the way.
   constexpr std::int64_t kMostBrought = 8 << 20;
   const FewShape shape = shape_of(type, work, false);
-  const int multiprocessors = cuda.state().multiprocessors;
   const int tiles = (work.gate.out + 15) / 16;
   const int choices = work.entries.count;
-  const bool has_many_tiles = 2 * tiles * choices > 5 * multiprocessors;
-  const Sharing sharing = gate_sharing(work.gate.chunks, has_many_tiles ? kGateWarps / 2 : kGateWarps);
-  const int tiles_each = gate_tiles_each(tiles, choices, sharing.warps, multiprocessors);
+  const bool is_4_bit = TileLayout::of(type, 1, 1).chunk == 128;
+  const GateShape gate = gate_shape(work.gate.chunks, is_4_bit, tiles, choices, cuda.state().multiprocessors);
   const bool brings_down = (work.down.out + 15) / 16 * work.down.tile_bytes * choices <= kMostBrought;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
-    launch(gate_up_few<kType>,
-           {.grid = dim3(blocks_for(tiles, tiles_each), static_cast<unsigned>(choices)),
-            .threads = 32 * sharing.warps,
-            .shared_bytes = shape.bytes() + 2 * sharing.warps * 2 * shape.tokens * 64},
-           cuda.state().stream, true, work, shape, sharing.steps, tiles_each, brings_down);
+    auto kernel = gate_up_few<kType, kHeld>;
+    if constexpr (Format<kType>::kChunk == 128)
+      if (gate.held != kHeld) kernel = gate_up_few<kType, 2 * kHeld>;
+    launch(kernel,
+           {.grid = dim3(blocks_for(tiles, gate.tiles_each), static_cast<unsigned>(choices)),
+            .threads = 32 * gate.warps,
+            .shared_bytes = shape.bytes() + 2 * gate.warps * 2 * shape.tokens * 64},
+           cuda.state().stream, true, work, shape, gate.steps, gate.tiles_each, brings_down);
   });
 }
 
@@ -284,7 +289,7 @@ void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights
     tiles_each = 1;
     most_warps = kDownWarps / 2;
   }
-  const int splits = std::clamp((work.down.chunks + kHeld - 1) / kHeld, 1, std::max(1, most_warps / work.entries.count));
+  const int splits = std::clamp(most_warps / work.entries.count, 1, std::max(1, work.down.chunks / 2));
   const int warps = std::max(work.entries.count * splits, (shape.tokens + 1) / 2);  // a thread for every sum
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
