@@ -13,10 +13,27 @@ constexpr int kDownWarps = 16;
 constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
 constexpr int kHeld = 4;                      // chunks a warp has under way
 
-// Where the slot of a choice starts; null: not in this wave.
+// Where the slot of a choice starts; null: not in this wave. All lanes take part: where the table is short they ask for all of
+// it together with the id, so that one does not wait for the other.
 __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots, int choice) {
-  if (work.entries.kind == FfnEntries::Kind::everyone) return slots;
-  const int slot = work.entries.slot_of_expert[work.entries.ids[choice]];
+  const FfnEntries& entries = work.entries;
+  if (entries.kind == FfnEntries::Kind::everyone) return slots;
+  constexpr int kPieces = 4;
+  int slot = 0;
+  if (entries.experts <= 32 * kPieces) {
+    const auto lane = static_cast<int>(threadIdx.x % 32);
+    int table[kPieces];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      table[i] = 32 * i + lane < entries.experts ? entries.slot_of_expert[32 * i + lane] : 0;
+    const int id = entries.ids[choice];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      if (id / 32 == i) slot = table[i];
+    slot = __shfl_sync(0xFFFFFFFFU, slot, id % 32);
+  } else {
+    slot = entries.slot_of_expert[entries.ids[choice]];
+  }
   return slot < 0 ? nullptr : slots + slot * work.slot_bytes;
 }
 
@@ -67,7 +84,7 @@ __global__ void __launch_bounds__(32 * kGateWarps, blocks_each(held))
 #pragma unroll
   for (int i = 0; i < kTurn; ++i) fetch(i);
   FewColumns<type> columns(shared, shape);
-  columns.stage(
+  columns.template stage<2>(
       work.gate.in, [&](int token, int) { return static_cast<const float*>(work.x.row(token)); },
       [](int, int) { return 1.0F; });
   __syncthreads();
@@ -168,7 +185,7 @@ __global__ void __launch_bounds__(32 * kDownWarps)
   wait_for_previous();
   FewColumns<type> columns(shared, shape);
   const float my_weight = weights.data != nullptr && lane < work.entries.count ? weights.row(0)[lane] : 1.0F;
-  columns.stage(
+  columns.template stage<4>(
       tiles.in,
       [&](int token, int of) {
         return reinterpret_cast<const float*>(work.activated) + (token + of) * work.activated_stride;

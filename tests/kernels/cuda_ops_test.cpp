@@ -212,7 +212,7 @@ TEST_F(CudaOps, ExpertsInSlotsAndWaves) {
   for (const NumberType type : kTileTypes)
     for (const auto& [hidden, inner] :
          {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {128, 160}, {256, 768}})
-      for (const std::int64_t tokens : {1, 2, 7, 40, 130}) {
+      for (const std::int64_t tokens : {1, 2, 7, 12, 17, 40, 130}) {
         const ExpertLayout rows = ExpertLayout::of(type, hidden, inner);
         const ExpertLayout tiles = ExpertLayout::of(type, hidden, inner, Packing::tiles);
         Buffer slots(cpu_, rows.bytes * kExperts);
