@@ -63,7 +63,8 @@ class FewColumns {
 
   // All threads of the block; a barrier must follow. row(token, index): first element of what lies at `index` of a token's
   // column, on 16 bytes; weight(token, index): it is multiplied by. in: a multiple of four; what lies beyond are zeros.
-  template <class Row, class Weight>
+  // kTogether pieces are asked for before the first is stored: each waits for the L2 cache.
+  template <int kTogether, class Row, class Weight>
   __device__ __forceinline__ void stage(int in, const Row& row, const Weight& weight) {
     const auto warp = static_cast<int>(threadIdx.x / 32);
     const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -79,7 +80,6 @@ class FewColumns {
       while (piece >= pieces) piece -= pieces, ++place;
     };
     settle();
-    constexpr int kTogether = 2;  // both are asked for before the first is stored
     while (place < places) {
       int token[kTogether];
       int index[kTogether];

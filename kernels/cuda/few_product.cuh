@@ -135,6 +135,7 @@ class HeldChunk {
   __device__ __forceinline__ void multiply_nibbles(FewSums<type>& sums, const typename Columns::Fragment& x) const {
     int c[4] = {};
     float group_sums[2] = {};
+    [[maybe_unused]] const Table negative = negative_table();
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const std::uint32_t b0 = word(x.part[j / 2], 2 * (j % 2));
@@ -142,14 +143,12 @@ class HeldChunk {
       const std::uint32_t upper = word(upper_, j);
       const std::uint32_t lower = word(lower_, j);
       if constexpr (type == NumberType::mxfp4) {
-        int negative[4] = {};
-        mma_bytes(c, magnitudes(upper), magnitudes(lower), magnitudes(upper >> 16), magnitudes(lower >> 16), b0, b1);
-        const std::uint32_t upper_signs = upper ^ 0x88888888U;
-        const std::uint32_t lower_signs = lower ^ 0x88888888U;
-        mma_bytes(negative, magnitudes(upper_signs), magnitudes(lower_signs), magnitudes(upper_signs >> 16),
-                  magnitudes(lower_signs >> 16), b0, b1);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) c[i] -= negative[i];
+        const std::uint32_t upper_odd = upper >> 16;
+        const std::uint32_t lower_odd = lower >> 16;
+        mma_bytes(c, looked_up(kPositive, upper), looked_up(kPositive, lower), looked_up(kPositive, upper_odd),
+                  looked_up(kPositive, lower_odd), b0, b1);
+        mma_bytes(c, looked_up(negative, turned(upper)), looked_up(negative, turned(lower)),
+                  looked_up(negative, turned(upper_odd)), looked_up(negative, turned(lower_odd)), b0, b1);
       } else {
         mma_bytes(c, sixteen_times(upper << 4), sixteen_times(lower << 4), sixteen_times(upper), sixteen_times(lower), b0, b1);
       }
@@ -175,10 +174,29 @@ class HeldChunk {
     asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(d) : "r"(word), "r"(0xF0F0F0F0U), "r"(0x80808080U));  // (a & b) ^ c
     return d;
   }
-  // e2m1: twice the magnitude of the four low nibbles, 0 where the sign bit is set (PRMT then repeats the byte's top bit).
-  static __device__ __forceinline__ std::uint32_t magnitudes(std::uint32_t word) {
+  // e2m1, four low nibbles: twice the value is what one table makes of them and another of them with their signs turned over.
+  // PRMT looks up a nibble below 8, and of a nibble above it repeats the top bit of what it finds:
+  //   positive   M + 1 for M, 0 for 0, 0 for -M
+  //   negative   -1 for M, 0 for 0, -M for -M
+  struct Table {
+    std::uint32_t low;
+    std::uint32_t high;
+  };
+  static constexpr Table kPositive{0x04030200U, 0x0D090705U};
+  static __device__ __forceinline__ Table negative_table() {
+    // Not a constant in the compiler's eyes: it would load it again for every look-up.
+    std::uint32_t lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return {0xFDFEFF00U + (lane >> 5), 0xF4F8FAFCU};
+  }
+  static __device__ __forceinline__ std::uint32_t turned(std::uint32_t word) {
     std::uint32_t d;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(0x03020100U), "r"(0x0C080604U), "r"(word));
+    asm("xor.b32 %0, %1, 0x88888888;" : "=r"(d) : "r"(word));  // the compiler would shift what is turned instead
+    return d;
+  }
+  static __device__ __forceinline__ std::uint32_t looked_up(Table table, std::uint32_t word) {
+    std::uint32_t d;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(table.low), "r"(table.high), "r"(word));
     return d;
   }
   // Of group j and row lane / 4 + 8 half: two scales lie in each lane's register.

@@ -129,16 +129,18 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
     }
   __syncthreads();
 
-  const auto final_of = [&](const Tile& tile, int row, int token, float sum, float square) {
-    if (tile.part == nullptr || token >= tokens) return;
+  // Where a sum goes, null: nowhere; and what it becomes there.
+  const auto place_of = [&](const Tile& tile, int row, int token) -> float* {
     const int out = tile.index * 16 + row;
-    if (out >= tile.part->out) return;
+    const bool exists = tile.part != nullptr && token < tokens && out < tile.part->out;
+    return exists ? tile.part->y.row(first_token + token) + out : nullptr;
+  };
+  const auto final_of = [&](const Tile& tile, int row, float sum, float square) {
     if constexpr (type == NumberType::int8)
       sum *= reinterpret_cast<const float*>(tile.at + std::int64_t{op.chunks} * Pair::kBytes)[row];
     if (op.norm != nullptr) sum *= rsqrtf(square / static_cast<float>(op.in) + op.eps);
-    if (tile.part->bias != nullptr) sum += tile.part->bias[out];
-    float& to = tile.part->y.row(first_token + token)[out];
-    to = op.accumulates ? to + sum : sum;
+    if (tile.part->bias != nullptr) sum += tile.part->bias[tile.index * 16 + row];
+    return sum;
   };
   auto* sums = reinterpret_cast<float*>(shared + kColumns * row_bytes);
   const std::uint32_t x_at = Pair::place(shared, row_bytes);
@@ -159,18 +161,25 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
       to[0] = a;
       to[16] = b;
     });
+    const bool is_alone = slices.count == 1;
+    const int row = thread % 32;
+    const Tile tile = is_alone ? tile_of(2 * unit + row / 16) : Tile{};
+    float* to[NT];
+    float before[NT];
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {  // asked for before it is needed
+      to[n] = is_alone ? place_of(tile, row % 16, n * kWarps + warp) : left_of(slice, unit) + n * kWarps * 32 + thread;
+      before[n] = is_alone && op.accumulates && to[n] != nullptr ? *to[n] : 0.0F;
+    }
     __syncthreads();
-    const Tile upper = tile_of(2 * unit);
-    const Tile lower = tile_of(2 * unit + 1);
-    for (int i = thread; i < kSums; i += 32 * kWarps) {
-      const int row = i % 32;
-      const int token = i / 32;
+#pragma unroll
+    for (int n = 0; n < NT; ++n) {
+      if (to[n] == nullptr) continue;
+      const int token = n * kWarps + warp;
       float sum = 0.0F;
+#pragma unroll
       for (int from = 0; from < kWarps; ++from) sum += sums[(from * kColumns + token) * kSumStride + row];
-      if (slices.count > 1)
-        left_of(slice, unit)[i] = sum;
-      else
-        final_of(row < 16 ? upper : lower, row % 16, token, sum, squares[token]);
+      *to[n] = is_alone ? before[n] + final_of(tile, row % 16, sum, squares[token]) : sum;
     }
     __syncthreads();
   }
@@ -193,14 +202,39 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
     squares[thread] = square;
   }
   __syncthreads();
+  // Four rows of a token a thread, as many slices at a time: one after the other each would wait for the L2 cache.
+  const int row = thread * 4 % 32;
+  const int token = thread * 4 / 32;
+  if (token >= tokens) return;
   for (int unit = first; unit < end; ++unit) {
-    const Tile upper = tile_of(2 * unit);
-    const Tile lower = tile_of(2 * unit + 1);
-    for (int i = thread; i < kSums; i += 32 * kWarps) {
-      float sum = 0.0F;
-      for (int other = 0; other < slices.count; ++other) sum += __ldcg(left_of(other, unit) + i);
-      final_of(i % 32 < 16 ? upper : lower, i % 16, i / 32, sum, squares[i / 32]);
+    const Tile tile = tile_of(2 * unit + row / 16);
+    float* to[4];
+    float total[4];
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      to[c] = place_of(tile, row % 16 + c, token);
+      total[c] = op.accumulates && to[c] != nullptr ? *to[c] : 0.0F;
     }
+    float sum[4] = {};
+    constexpr int kTogether = 4;
+    for (int other = 0; other < slices.count; other += kTogether) {
+      float4 v[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        v[i] = {0.0F, 0.0F, 0.0F, 0.0F};
+        if (other + i < slices.count) v[i] = __ldcg(reinterpret_cast<const float4*>(left_of(other + i, unit)) + thread);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        sum[0] += v[i].x;
+        sum[1] += v[i].y;
+        sum[2] += v[i].z;
+        sum[3] += v[i].w;
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      if (to[c] != nullptr) *to[c] = total[c] + final_of(tile, row % 16 + c, sum[c], squares[token]);
   }
 }
 
@@ -209,11 +243,12 @@ int shared_bytes(int slice_columns) {
   return 8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slice_columns) + kWarps * 8 * NT * kSumStride * static_cast<int>(sizeof(float));
 }
 
-// The slices that leave the least work to the busiest multiprocessor: every chunk of a slice costs the same, and so does what
-// a block does besides, as much as kBesides chunks of a warp.
+// The slices that leave the least work to the busiest multiprocessor, counted in chunks of a warp: what a block does besides,
+// and for every pair of tiles, costs as much as some of them.
 template <int NT>
 Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
   constexpr int kBesides = 4;
+  constexpr int kBesidesUnit = 2;
   constexpr int kMostSlices = 16;
   const int pairs = (op.tiles + 1) / 2;
   const int token_groups = (op.tokens + 8 * NT - 1) / (8 * NT);
@@ -229,7 +264,7 @@ Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
     const int units_each = (pairs + room - 1) / room;
     slices.groups = (pairs + units_each - 1) / units_each;
     const int waves = (slices.groups * slices.count * token_groups + multiprocessors - 1) / multiprocessors;
-    const int cost = waves * (units_each * slices.steps + kBesides);
+    const int cost = waves * (units_each * (slices.steps + kBesidesUnit) + kBesides);
     if (least == 0 || cost < least) least = cost, best = slices;
   }
   return best;
