@@ -1,5 +1,8 @@
 #include "engine/decoder.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "engine/attention_layer.h"
 #include "engine/feed_forward.h"
 #include "kernels/embed.h"
@@ -12,6 +15,13 @@ namespace {
 void upload(Rank& rank, std::span<const std::int32_t> values, const OwnedTensor& to) {
   copy_to_device(rank.device, values.data(), to.view().data(),
                  static_cast<std::int64_t>(values.size_bytes()));
+}
+
+// Neighbouring tokens of one sequence are one run.
+int runs_of(std::span<const std::int32_t> sequences) {
+  int runs = sequences.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < sequences.size(); ++i) runs += sequences[i] != sequences[i - 1] ? 1 : 0;
+  return runs;
 }
 
 // Rows of the residual that want logits: a view where they lie together, which is the usual case, else a
@@ -53,7 +63,7 @@ void logits_to_host(Rank& rank, const Tensor& part, float* logits) {
 }
 
 // Embedding and layers, from ids, sequences and positions in scratch; returns the residual stream (tokens, hidden).
-Tensor layers(Rank& rank, std::int64_t tokens) {
+Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
   run(rank.device,
@@ -61,7 +71,7 @@ Tensor layers(Rank& rank, std::int64_t tokens) {
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];
-    attend(rank, weights, layer, tokens);
+    attend(rank, weights, layer, tokens, is_one_each);
     end_half_layer(rank, tokens);
     if (spec.moe_layers[static_cast<std::size_t>(layer)])
       mixture_of_experts(rank, weights, layer, moe_layer++, tokens);
@@ -70,6 +80,12 @@ Tensor layers(Rank& rank, std::int64_t tokens) {
     end_half_layer(rank, tokens);
   }
   return residual;
+}
+
+bool is_one_each(std::span<const std::int32_t> sequences) {
+  std::vector<std::int32_t> sorted(sequences.begin(), sequences.end());
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end();
 }
 
 }  // namespace
@@ -82,10 +98,14 @@ void place_step(Rank& rank, const StepInputs& step) {
 
 void decode_step(Rank& rank, const StepInputs& step, float* logits) {
   place_step(rank, step);
-  const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()));
+  rank.runs = runs_of(step.sequences);
+  const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()), is_one_each(step.sequences));
   if (!step.wanted.empty()) logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);
 }
 
-Tensor decode_placed(Rank& rank, std::int64_t tokens) { return head(rank, layers(rank, tokens)); }
+Tensor decode_placed(Rank& rank, std::int64_t tokens) {
+  rank.runs = static_cast<int>(tokens);
+  return head(rank, layers(rank, tokens, true));
+}
 
 }  // namespace moetune

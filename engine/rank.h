@@ -33,6 +33,7 @@ struct Rank {
   std::unique_ptr<ExpertStore> store;  // null without routed layers
   std::unique_ptr<ExpertCache> cache;
   int top_k = 0;                         // experts per token in effect
+  int runs = 0;                          // of the running step, as Attention's; 0: not known
   Engine::RoutingObserver observer;      // rank 0 only
   Engine::RoutingSource routing_source;  // the same on all ranks
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host

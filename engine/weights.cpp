@@ -12,6 +12,7 @@
 #include "engine/synthetic_routing.h"
 #include "engine/tensor_names.h"
 #include "kernels/rope.h"
+#include "kernels/tile_packing.h"
 
 namespace moetune {
 namespace {
@@ -73,6 +74,23 @@ class Loader {
     return placed(values, NumberType::i32, {static_cast<std::int64_t>(values.size())});
   }
 
+  // In the type and packing of the shape, which is all of it and unquantized.
+  WeightMatrix packed(const std::vector<float>& values, MatrixShape shape, const NamedTensor& name) {
+    const MatrixLayout layout = shape.layout();
+    shape.packing = Packing::rows;
+    std::vector<std::byte> rows(static_cast<std::size_t>(shape.layout().bytes));
+    pack_matrix(host_, Tensor(const_cast<float*>(values.data()), NumberType::f32, {shape.rows.count, shape.columns.count}),
+                shape, rows.data(), name.name);
+    if (layout.packing == Packing::tiles) {
+      std::vector<std::byte> tiles(static_cast<std::size_t>(layout.bytes));
+      pack_tiles(host_, {rows.data(), shape.layout()}, tiles.data());
+      rows.swap(tiles);
+    }
+    std::byte* data = reserve(layout.bytes);
+    copy_to_device(device_, rows.data(), data, layout.bytes);
+    return {data, layout};
+  }
+
   Cpu& host() { return host_; }
   std::uint64_t seed() const { return checkpoint_.seed(); }
 
@@ -115,7 +133,7 @@ class Loader {
 // Splits kv_b (per head: key rows, then value rows) and turns the key part round, so that a query can be
 // moved into the space of the compressed cache.
 void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, const NamedTensor& kv_b,
-                   AttentionWeights& attention) {
+                   const LayerShape& shape, AttentionWeights& attention) {
   const std::vector<float> values = loader.values(kv_b);
   const auto rank = static_cast<std::size_t>(spec.kv_lora_rank);
   const auto nope = static_cast<std::size_t>(spec.qk_nope_dim);
@@ -134,8 +152,8 @@ void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, co
                   value_width * rank * sizeof(float));
     }
   });
-  attention.key_up = loader.on_device(key_up, {heads.count, spec.kv_lora_rank, spec.qk_nope_dim});
-  attention.value_up = loader.on_device(value_up, {heads.count, spec.v_head_dim, spec.kv_lora_rank});
+  attention.key_up = loader.packed(key_up, shape.key_up, kv_b);
+  attention.value_up = loader.packed(value_up, shape.value_up, kv_b);
 }
 
 AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const LayerTensors& names,
@@ -158,7 +176,7 @@ AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const Lay
   attention.k_norm = loader.norm(names.k_norm);
   attention.q_a_norm = loader.norm(names.q_a_norm);
   attention.kv_a_norm = loader.norm(names.kv_a_norm);
-  if (names.kv_b.exists()) load_absorbed(loader, spec, shard.heads(spec), names.kv_b, attention);
+  if (names.kv_b.exists()) load_absorbed(loader, spec, shard.heads(spec), names.kv_b, shape, attention);
   return attention;
 }
 

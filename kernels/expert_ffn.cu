@@ -1,7 +1,10 @@
 // Which entries there are and where intermediate results lie; the kernels are in cuda/ffn_tiles.cu.
 #include "kernels/expert_ffn.h"
 
+#include "kernels/cuda/ffn_few.cuh"
+#include "kernels/cuda/ffn_many.cuh"
 #include "kernels/cuda/ffn_tiles.cuh"
+#include "kernels/cuda/prompt_ops.cuh"
 
 namespace moetune {
 namespace {
@@ -33,7 +36,8 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
                   .k = shape.k,
                   .sorted = {},
                   .ids = op.ids.i32(),
-                  .slot_of_expert = op.slot_of_expert.i32()};
+                  .slot_of_expert = op.slot_of_expert.i32(),
+                  .experts = shape.experts};
   const std::size_t lists = (shape.bytes() + 255) / 256 * 256;
   const std::size_t activated =
       static_cast<std::size_t>(shape.pairs() * work.activated_stride) * sizeof(float);
@@ -50,8 +54,66 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
   return work;
 }
 
+// A step of many tokens: rows of all choices at once. False: it is not one, or its tensors lie apart.
+bool run_as_prompt(Cuda& cuda, const ExpertFfn& op) {
+  const auto tokens = static_cast<int>(op.ids.dim(0));
+  const auto k = static_cast<int>(op.ids.dim(1));
+  const ExpertLayout& layout = op.layout;
+  if (!cuda::takes_prompt(tokens) || layout.gate.packing != Packing::tiles || layout.up.type != layout.gate.type ||
+      layout.down.type != layout.gate.type || op.rows.stride(0) != k * op.rows.stride(1))
+    return false;
+  const auto* slots = static_cast<const unsigned char*>(op.slots);
+  cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
+                          .tokens = tokens,
+                          .gate = layout.gate,
+                          .up = layout.up,
+                          .down = layout.down,
+                          .gate_data = slots,
+                          .up_data = slots + layout.up_offset,
+                          .down_data = slots + layout.down_offset,
+                          .slot_bytes = layout.bytes,
+                          .k = k,
+                          .experts = static_cast<int>(op.slot_of_expert.dim(0)),
+                          .ids = op.ids.i32(),
+                          .ids_stride = op.ids.stride(0),
+                          .slot_of_expert = op.slot_of_expert.i32(),
+                          .y = {op.rows.f32(), op.rows.stride(1)}});
+  return true;
+}
+
+bool is_many(const ExpertFfn& op, const FfnWork& work) {
+  return op.layout.gate.type == op.layout.down.type && cuda::is_many(op.layout.gate.type, work);
+}
+
+void run_many(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
+  cuda::run_gate_up_many(cuda, op.layout.gate.type, work);
+  cuda::run_down_many(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
+}
+
 void run_rows(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
   cuda::run_down(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
+}
+
+// Four columns a thread, where they lie together.
+__global__ void combine_fours(Rows rows, std::int64_t choice_stride, int k, Rows weights, Rows y, std::int64_t hidden) {
+  cuda::let_next_start();
+  cuda::wait_for_previous();
+  const std::int64_t column = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * 4;
+  if (column >= hidden) return;
+  const std::int64_t token = blockIdx.y;
+  auto* to = reinterpret_cast<float4*>(y.row(token) + column);
+  float4 sum{};
+#pragma unroll 4
+  for (int choice = 0; choice < k; ++choice) {
+    const float weight = weights.row(token)[choice];
+    const float4 row = *reinterpret_cast<const float4*>(rows.row(token) + choice * choice_stride + column);
+    sum.x += weight * row.x;
+    sum.y += weight * row.y;
+    sum.z += weight * row.z;
+    sum.w += weight * row.w;
+  }
+  const float4 before = *to;
+  *to = {before.x + sum.x, before.y + sum.y, before.z + sum.z, before.w + sum.w};
 }
 
 __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weights, Rows y,
@@ -70,8 +132,9 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
 }  // namespace
 
 void run(Cuda& cuda, const ExpertFfn& op) {
-  if (op.x.dim(0) == 0) return;
+  if (op.x.dim(0) == 0 || run_as_prompt(cuda, op)) return;
   FfnWork work = prepare(cuda, op);
+  if (is_many(op, work)) return run_many(cuda, op, work);
   // Alone, down writes a row for every choice: it does not join.
   work.is_activated_f32 = work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
   cuda::run_gate_up(cuda, op.layout.gate.type, work);
@@ -80,7 +143,17 @@ void run(Cuda& cuda, const ExpertFfn& op) {
 
 void run(Cuda& cuda, const RoutedFfn& op) {
   if (op.y.dim(0) == 0) return;
+  if (run_as_prompt(cuda, op.ffn)) return run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
   FfnWork work = prepare(cuda, op.ffn);
+  if (const NumberType type = op.ffn.layout.gate.type; type == op.ffn.layout.down.type && cuda::is_few(type, work)) {
+    work.is_activated_f32 = true;
+    cuda::run_gate_up_few(cuda, type, work);
+    return cuda::run_down_few(cuda, type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));
+  }
+  if (is_many(op.ffn, work)) {
+    run_many(cuda, op.ffn, work);
+    return run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
+  }
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
   if (cuda::down_joins(work.entries))
@@ -92,9 +165,13 @@ void run(Cuda& cuda, const RoutedFfn& op) {
 void run(Cuda& cuda, const Combine& op) {
   const std::int64_t hidden = op.y.dim(1);
   if (op.rows.dim(0) == 0) return;
+  const auto aligned = [](const Tensor& tensor) {
+    return reinterpret_cast<std::uintptr_t>(tensor.data()) % 16 == 0 && tensor.stride(0) % 4 == 0;
+  };
+  const bool by_fours = hidden % 4 == 0 && op.rows.stride(1) % 4 == 0 && aligned(op.rows) && aligned(op.y);
   cuda::launch(
-      combine,
-      {.grid = dim3(cuda::blocks_for(hidden, 256), static_cast<unsigned>(op.rows.dim(0))), .threads = 256},
+      by_fours ? combine_fours : combine,
+      {.grid = dim3(cuda::blocks_for(hidden, by_fours ? 1024 : 256), static_cast<unsigned>(op.rows.dim(0))), .threads = 256},
       cuda.state().stream, true, cuda::rows_of(op.rows), op.rows.stride(1), static_cast<int>(op.rows.dim(1)),
       cuda::rows_of(op.weights), cuda::rows_of(op.y), hidden);
 }

@@ -1,4 +1,6 @@
 // Tiles go to the tensor cores, rows (router, f32 weights) to one warp per output element in f32.
+#include "kernels/cuda/prompt_ops.cuh"
+#include "kernels/cuda/rows_gemm.cuh"
 #include "kernels/cuda/tile_gemm.cuh"
 #include "kernels/gemm.h"
 #include "kernels/tile_layout.h"
@@ -41,6 +43,11 @@ void run_rows(Cuda& cuda, const Gemm& op, const Result& result) {
   const MatrixLayout& layout = op.w.layout;
   cuda::with_float_type(layout.type, "a weight matrix in rows", [&](auto number) {
     using Number = decltype(number);
+    if (op.x.dim(0) >= cuda::kLeastManyRows)
+      return cuda::launch_many_rows<Number>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)),
+                                             static_cast<const Number*>(op.w.data),
+                                             layout.row_bytes / static_cast<std::int64_t>(sizeof(Number)),
+                                             static_cast<int>(layout.out), static_cast<int>(layout.in), result);
     cuda::launch(
         rows_gemm<Number>,
         {.grid = dim3(cuda::blocks_for(layout.out, 8), static_cast<unsigned>(op.x.dim(0))), .threads = 256},
@@ -55,11 +62,16 @@ void run(Cuda& cuda, const Gemm& op) {
   const MatrixLayout& matrix = op.w.layout;
   if (op.x.dim(0) == 0 || matrix.out == 0) return;
   const float* bias = op.bias.empty() ? nullptr : op.bias.f32();
+  const auto tokens = static_cast<int>(op.x.dim(0));
   if (matrix.packing == Packing::rows) return run_rows(cuda, op, {cuda::rows_of(op.y), bias, op.accumulate});
+  if (cuda::takes_prompt(tokens)) {
+    const cuda::PromptPart part{matrix, op.w.data, bias, cuda::rows_of(op.y)};
+    return cuda::prompt_products(cuda, cuda::rows_of(op.x), tokens, &part, 1, op.accumulate);
+  }
   const TileLayout layout = TileLayout::of(matrix.type, matrix.out, matrix.in);
   cuda::tile_gemm(cuda, matrix.type,
                   {.x = cuda::rows_of(op.x),
-                   .tokens = static_cast<int>(op.x.dim(0)),
+                   .tokens = tokens,
                    .in = static_cast<int>(layout.in),
                    .chunks = static_cast<int>(layout.chunks),
                    .tiles = static_cast<int>(layout.tiles),

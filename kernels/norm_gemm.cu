@@ -2,6 +2,7 @@
 // one after the other.
 #include "kernels/norm_gemm.h"
 
+#include "kernels/cuda/prompt_ops.cuh"
 #include "kernels/cuda/tile_gemm.cuh"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
@@ -36,6 +37,17 @@ cuda::TileGemm in_one(const NormGemm& op) {
   return gemm;
 }
 
+// All products of a large step in one launch.
+void run_as_prompt(Cuda& cuda, const NormGemm& op) {
+  std::array<cuda::PromptPart, NormGemm::kMostParts> parts{};
+  int count = 0;
+  for (const NormGemm::Part& part : op.parts)
+    if (!part.w.empty())
+      parts[static_cast<std::size_t>(count++)] = {part.w.layout, part.w.data, part.bias.empty() ? nullptr : part.bias.f32(),
+                                                  cuda::rows_of(part.y)};
+  cuda::prompt_products(cuda, cuda::rows_of(op.normed), static_cast<int>(op.x.dim(0)), parts.data(), count, false);
+}
+
 }  // namespace
 
 void run(Cuda& cuda, const NormGemm& op) {
@@ -44,6 +56,7 @@ void run(Cuda& cuda, const NormGemm& op) {
   if (is_uniform(op))
     if (const cuda::TileGemm gemm = in_one(op); cuda::norm_fits(cuda, type, gemm)) return cuda::tile_gemm(cuda, type, gemm);
   run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
+  if (is_uniform(op) && cuda::takes_prompt(static_cast<int>(op.x.dim(0)))) return run_as_prompt(cuda, op);
   for (const NormGemm::Part& part : op.parts)
     if (!part.w.empty()) run(cuda, Gemm{.x = op.normed, .w = part.w, .y = part.y, .bias = part.bias});
 }

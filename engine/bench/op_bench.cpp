@@ -186,8 +186,9 @@ void OpBench::fill_kv_cache() {
       copy_to_device(rank.device, sequences.data(), rank.scratch.sequences.view().data(), count * 4);
       copy_to_device(rank.device, positions.data(), rank.scratch.positions.view().data(), count * 4);
       copy_to_device(rank.device, rows.data(), rank.scratch.residual.view().data(), count * hidden * 4);
+      rank.runs = 1;
       for (int layer = 0; layer < spec_->layers; ++layer)
-        attend(rank, rank.weights.layers[static_cast<std::size_t>(layer)], layer, count);
+        attend(rank, rank.weights.layers[static_cast<std::size_t>(layer)], layer, count, false);
     }
 }
 
@@ -220,6 +221,7 @@ void OpBench::run_before(const std::string& op, const Layer& layer, std::int64_t
 
 void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tokens) {
   Rank& rank = *rank_;
+  rank.runs = setup_.is_prompt ? 1 : static_cast<int>(tokens);
   const ModelSpec& spec = *spec_;
   Scratch& scratch = rank.scratch;
   if (op == "read") {
@@ -231,11 +233,11 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
   const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer.index)];
   const Tensor residual = first_rows(scratch.residual, {tokens, spec.hidden});
   const Tensor normed = first_rows(scratch.normed, {tokens, spec.hidden});
-  if (op == "attention_half") return attend(rank, weights, layer.index, tokens);
+  if (op == "attention_half") return attend(rank, weights, layer.index, tokens, !setup_.is_prompt);
   if (op == "moe") return mixture_of_experts(rank, weights, layer.index, layer.moe_index, tokens);
   if (op == "dense") return feed_forward(rank, weights, tokens);
   if (op == "layer") {
-    attend(rank, weights, layer.index, tokens);
+    attend(rank, weights, layer.index, tokens, !setup_.is_prompt);
     return spec.moe_layers[static_cast<std::size_t>(layer.index)] ? run_op("moe", layer, tokens)
                                                                   : feed_forward(rank, weights, tokens);
   }
@@ -249,20 +251,25 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
                  MlaAttention{.q_latent = first_rows(scratch.q_latent, {tokens, heads, spec.kv_lora_rank}),
                               .q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim),
                               .cache = rank.kv.keys(layer.index),
+                              .scales = rank.kv.key_scales(layer.index),
                               .sequences = sequences,
                               .positions = positions,
                               .y = first_rows(scratch.attended_latent, {tokens, heads, spec.kv_lora_rank}),
-                              .scale = rank.weights.softmax_scale});
+                              .scale = rank.weights.softmax_scale,
+                              .runs = rank.runs});
     }
     return run(rank.device, Attention{.q = first_rows(scratch.q, {tokens, heads, spec.head_dim}),
                                       .k_cache = rank.kv.keys(layer.index),
                                       .v_cache = rank.kv.values(layer.index),
+                                      .k_scales = rank.kv.key_scales(layer.index),
+                                      .v_scales = rank.kv.value_scales(layer.index),
                                       .sequences = sequences,
                                       .positions = positions,
                                       .y = first_rows(scratch.attended, {tokens, heads, spec.head_dim}),
                                       .kv_heads = spec.kv_heads,
                                       .scale = rank.weights.softmax_scale,
-                                      .window = spec.sliding_window});
+                                      .window = spec.sliding_window,
+                                      .runs = rank.runs});
   }
   if (op == "routed") return run_op("router", layer, tokens), run_op("experts", layer, tokens);
   if (op == "router") return run_router(rank, weights, layer.index, tokens);

@@ -41,14 +41,11 @@ OpCost cache_cost(const ModelSpec& spec, const EngineOptions& options, const OpW
   return {static_cast<double>(shape.bytes()), 2.0 * heads * widths * keys};
 }
 
-OpCost projections(const ModelSpec& spec, const LayerShape& shape, double tokens) {
+OpCost projections(const LayerShape& shape, double tokens) {
   OpCost cost;
-  for (const MatrixShape* matrix :
-       {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o})
+  for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a,
+                                    &shape.key_up, &shape.value_up, &shape.o})
     cost = cost + product(*matrix, tokens);
-  if (spec.attention == AttentionKind::mla)
-    cost = cost + OpCost{4.0 * static_cast<double>(shape.absorbed_elements),
-                         2.0 * tokens * static_cast<double>(shape.absorbed_elements)};
   return cost;
 }
 
@@ -96,7 +93,7 @@ OpCost op_cost(const std::string& op, const ModelSpec& spec, const EngineOptions
   const OpCost router = product(shape.router, tokens);
   const OpCost shared = feed_forward(shape.shared, tokens);
   const OpCost moe = router + experts(spec, options, work) + shared;
-  const OpCost attention = projections(spec, shape, tokens) + cache_cost(spec, options, work);
+  const OpCost attention = projections(shape, tokens) + cache_cost(spec, options, work);
   if (op == "attention") return cache_cost(spec, options, work);
   if (op == "attention_half") return attention;
   if (op == "router") return router;

@@ -1,0 +1,41 @@
+// Whole products and feed-forwards of a step of many tokens: gather, products, and nothing else. Start at takes_prompt().
+#pragma once
+
+#include "kernels/cuda/prompt_gemm.cuh"
+
+namespace moetune::cuda {
+
+// Is a step of this many tokens tiled in both directions (these functions) or decoded (tile_gemm.cuh, ffn_tiles.cuh)?
+bool takes_prompt(int tokens);
+
+struct PromptPart {
+  MatrixLayout layout;
+  const void* data;
+  const float* bias;  // null: none
+  Rows y;             // (tokens, layout.out)
+};
+// y_i = x w_i^T (+ bias), or y_i += where accumulates; all of one type and width.
+void prompt_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates);
+
+// The same matrices in every slot of an expert; without routing one slot and all tokens.
+struct PromptFfn {
+  Rows x;
+  int tokens;
+  MatrixLayout gate;  // all three of one type
+  MatrixLayout up;
+  MatrixLayout down;
+  const void* gate_data;  // of slot 0
+  const void* up_data;
+  const void* down_data;
+  std::int64_t slot_bytes = 0;
+  int k = 1;
+  int experts = 0;                    // 0: no routing
+  const std::int32_t* ids = nullptr;  // (tokens, k)
+  std::int64_t ids_stride = 0;
+  const std::int32_t* slot_of_expert = nullptr;
+  Rows y;  // with routing row token * k + choice, else row token
+  bool accumulates = false;
+};
+void prompt_ffn(Cuda& cuda, const PromptFfn& op);
+
+}  // namespace moetune::cuda
