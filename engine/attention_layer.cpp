@@ -4,11 +4,9 @@
 #include <array>
 
 #include "engine/tensor_names.h"
-#include "kernels/attention.h"
 #include "kernels/gemm.h"
-#include "kernels/mla_attention.h"
 #include "kernels/norm_gemm.h"
-#include "kernels/place_heads.h"
+#include "kernels/placed_attention.h"
 #include "kernels/run.h"
 
 namespace moetune {
@@ -18,14 +16,17 @@ struct Step {
   std::int64_t tokens;
   Tensor sequences;
   Tensor positions;
+  bool is_one_each;
 };
 
-Step step_of(const Rank& rank, std::int64_t tokens) {
-  return {tokens, first_rows(rank.scratch.sequences, {tokens}), first_rows(rank.scratch.positions, {tokens})};
+Step step_of(const Rank& rank, std::int64_t tokens, bool is_one_each) {
+  return {tokens, first_rows(rank.scratch.sequences, {tokens}), first_rows(rank.scratch.positions, {tokens}),
+          is_one_each};
 }
 
 // The norm in front of attention and the projections that read it.
-void project(Rank& rank, const LayerWeights& weights, const Step& step, const std::array<NormGemm::Part, 3>& parts) {
+void project(Rank& rank, const LayerWeights& weights, const Step& step,
+             const std::array<NormGemm::Part, 3>& parts) {
   const std::int64_t hidden = rank.spec->hidden;
   run(rank.device, NormGemm{.x = first_rows(rank.scratch.residual, {step.tokens, hidden}),
                             .norm = weights.input_norm,
@@ -34,14 +35,15 @@ void project(Rank& rank, const LayerWeights& weights, const Step& step, const st
                             .parts = parts});
 }
 
-void place(Rank& rank, const Step& step, const std::array<PlaceHeads::Rows, 3>& rows, double eps) {
-  run(rank.device, PlaceHeads{.rows = rows,
-                              .sequences = step.sequences,
-                              .positions = step.positions,
-                              .frequencies = rank.weights.rope_frequencies,
-                              .scale = rank.weights.rope_scale,
-                              .interleaved = rank.spec->rope.interleaved,
-                              .eps = static_cast<float>(eps)});
+PlaceHeads placing(const Rank& rank, const Step& step, const std::array<PlaceHeads::Rows, 3>& rows,
+                   double eps) {
+  return {.rows = rows,
+          .sequences = step.sequences,
+          .positions = step.positions,
+          .frequencies = rank.weights.rope_frequencies,
+          .scale = rank.weights.rope_scale,
+          .interleaved = rank.spec->rope.interleaved,
+          .eps = static_cast<float>(eps)};
 }
 
 Tensor flat(const Tensor& heads) { return heads.reshaped({heads.dim(0), heads.dim(1) * heads.dim(2)}); }
@@ -56,25 +58,33 @@ void attend_grouped(Rank& rank, const LayerWeights& layer_weights, int layer, co
   const Tensor v = first_rows(rank.scratch.v, {step.tokens, kv_heads, spec.head_dim});
   const Tensor keys = rank.kv.keys(layer);
   const Tensor values = rank.kv.values(layer);
+  const Tensor key_scales = rank.kv.key_scales(layer);
+  const Tensor value_scales = rank.kv.value_scales(layer);
   project(rank, layer_weights, step,
           {{{.w = weights.q, .bias = weights.q_bias, .y = flat(q)},
             {.w = weights.k, .bias = weights.k_bias, .y = flat(k)},
             {.w = weights.v, .bias = weights.v_bias, .y = flat(v)}}});
-  place(rank, step,
-        {{{.x = q, .norm = weights.q_norm, .rotated = 0},
-          {.x = k, .norm = weights.k_norm, .rotated = 0, .cache = keys},
-          {.x = v, .cache = values}}},
-        spec.rms_eps);
-  run(rank.device, Attention{.q = q,
-                             .k_cache = keys,
-                             .v_cache = values,
-                             .sequences = step.sequences,
-                             .positions = step.positions,
-                             .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.head_dim}),
-                             .kv_heads = static_cast<int>(kv_heads),
-                             .scale = rank.weights.softmax_scale,
-                             .window = spec.sliding_window,
-                             .runs = rank.runs});
+  run(rank.device,
+      PlacedAttention{
+          .place =
+              placing(rank, step,
+                      {{{.x = q, .norm = weights.q_norm, .rotated = 0},
+                        {.x = k, .norm = weights.k_norm, .rotated = 0, .cache = keys, .scales = key_scales},
+                        {.x = v, .cache = values, .scales = value_scales}}},
+                      spec.rms_eps),
+          .attention = {.q = q,
+                        .k_cache = keys,
+                        .v_cache = values,
+                        .k_scales = key_scales,
+                        .v_scales = value_scales,
+                        .sequences = step.sequences,
+                        .positions = step.positions,
+                        .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.head_dim}),
+                        .kv_heads = static_cast<int>(kv_heads),
+                        .scale = rank.weights.softmax_scale,
+                        .window = spec.sliding_window,
+                        .runs = rank.runs},
+          .is_one_each = step.is_one_each});
 }
 
 // The key up-projection is moved to the query and the value up-projection behind the attention, so that the
@@ -88,36 +98,43 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
   const Tensor q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim);
   const Tensor row = first_rows(rank.scratch.k, {step.tokens, 1, width});
   const Tensor cache = rank.kv.keys(layer);
+  const Tensor scales = rank.kv.key_scales(layer);
   const NormGemm::Part latent{.w = weights.kv_a, .bias = weights.kv_a_bias, .y = flat(row)};
   if (weights.q_a.empty()) {
     project(rank, layer_weights, step, {{{.w = weights.q, .y = flat(q)}, latent, {}}});
   } else {
     const Tensor compressed = first_rows(rank.scratch.q_compressed, {step.tokens, spec.q_lora_rank});
-    project(rank, layer_weights, step, {{{.w = weights.q_a, .bias = weights.q_a_bias, .y = compressed}, latent, {}}});
+    project(rank, layer_weights, step,
+            {{{.w = weights.q_a, .bias = weights.q_a_bias, .y = compressed}, latent, {}}});
     run(rank.device, NormGemm{.x = compressed,
                               .norm = weights.q_a_norm,
                               .normed = compressed,
                               .eps = static_cast<float>(kLatentNormEps),
                               .parts = {{{.w = weights.q_b, .y = flat(q)}, {}, {}}}});
   }
-  place(rank, step,
-        {{{.x = q, .rotated = spec.qk_nope_dim},
-          {.x = row, .norm = weights.kv_a_norm, .rotated = spec.kv_lora_rank, .cache = cache},
-          {}}},
-        kLatentNormEps);
-
   const Tensor q_latent = first_rows(rank.scratch.q_latent, {step.tokens, heads, spec.kv_lora_rank});
   const Tensor attended_latent =
       first_rows(rank.scratch.attended_latent, {step.tokens, heads, spec.kv_lora_rank});
   run(rank.device, PerHeadGemm{.x = q.columns(0, spec.qk_nope_dim), .w = weights.key_up, .y = q_latent});
-  run(rank.device, MlaAttention{.q_latent = q_latent,
-                                .q_rope = q_rope,
-                                .cache = cache,
-                                .sequences = step.sequences,
-                                .positions = step.positions,
-                                .y = attended_latent,
-                                .scale = rank.weights.softmax_scale,
-                                .runs = rank.runs});
+  run(rank.device, PlacedMlaAttention{.place = placing(rank, step,
+                                                       {{{.x = q, .rotated = spec.qk_nope_dim},
+                                                         {.x = row,
+                                                          .norm = weights.kv_a_norm,
+                                                          .rotated = spec.kv_lora_rank,
+                                                          .cache = cache,
+                                                          .scales = scales},
+                                                         {}}},
+                                                       kLatentNormEps),
+                                      .attention = {.q_latent = q_latent,
+                                                    .q_rope = q_rope,
+                                                    .cache = cache,
+                                                    .scales = scales,
+                                                    .sequences = step.sequences,
+                                                    .positions = step.positions,
+                                                    .y = attended_latent,
+                                                    .scale = rank.weights.softmax_scale,
+                                                    .runs = rank.runs},
+                                      .is_one_each = step.is_one_each});
   run(rank.device,
       PerHeadGemm{.x = attended_latent,
                   .w = weights.value_up,
@@ -126,9 +143,9 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
 
 }  // namespace
 
-void attend(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+void attend(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
-  const Step step = step_of(rank, tokens);
+  const Step step = step_of(rank, tokens, is_one_each);
   if (spec.attention == AttentionKind::mla)
     attend_latent(rank, weights, layer, step);
   else

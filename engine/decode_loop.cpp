@@ -1,5 +1,7 @@
 #include "engine/decode_loop.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "engine/decoder.h"
@@ -8,6 +10,11 @@
 #include "kernels/sample.h"
 
 namespace moetune {
+namespace {
+
+constexpr int kInputs = 4;  // per row: id, sequence, position, key
+
+}  // namespace
 
 DecodeLoop::DecodeLoop(Rank& rank, int sequences, int steps)
     : rank_(&rank),
@@ -16,6 +23,7 @@ DecodeLoop::DecodeLoop(Rank& rank, int sequences, int steps)
       sampled_(rank.device, NumberType::i32, {sequences}),
       keys_(rank.device, NumberType::i32, {sequences}),
       forced_(rank.device, NumberType::i32, {steps, sequences}),
+      staged_(rank.device, (2 + (std::int64_t{steps} + kInputs) * sequences) * element_bytes(NumberType::i32)),
       log_ids_(rank.device, std::int64_t{steps} * sequences * element_bytes(NumberType::i32)),
       log_ns_(rank.device, (std::int64_t{steps} + 1) * static_cast<std::int64_t>(sizeof(std::int64_t))) {}
 
@@ -47,27 +55,38 @@ void DecodeLoop::step(std::int64_t rows) {
                                        .log_ns = reinterpret_cast<std::int64_t*>(log_ns_.data())});
 }
 
-Decoded DecodeLoop::run(const DecodeRequest& request, bool uses_graph) {
+void DecodeLoop::place_inputs(const DecodeRequest& request) {
+  Rank& rank = *rank_;
+  auto* next = reinterpret_cast<std::int32_t*>(staged_.data());
+  // staged_ is not written again before finish() has waited for these copies.
+  const auto send = [&](const OwnedTensor& to, const auto& write) {
+    std::int32_t* const begin = next;
+    write();
+    copy_to_device(rank.device, begin, to.view().data(), (next - begin) * element_bytes(NumberType::i32));
+  };
+  const auto send_each = [&](const OwnedTensor& to, const auto& value) {
+    send(to, [&] {
+      for (const StepToken& token : request.first) *next++ = value(token);
+    });
+  };
+  send_each(rank.scratch.ids, [](const StepToken& token) { return token.id; });
+  send_each(rank.scratch.sequences, [](const StepToken& token) { return token.sequence; });
+  send_each(rank.scratch.positions, [](const StepToken& token) { return token.position; });
+  send_each(keys_, [](const StepToken& token) { return token.position + 1; });
+  send(state_, [&] {
+    *next++ = 0;
+    *next++ = request.forced.empty() ? 0 : 1;
+  });
+  if (!request.forced.empty()) send(forced_, [&] { next = std::ranges::copy(request.forced, next).out; });
+}
+
+void DecodeLoop::start(const DecodeRequest& request, bool uses_graph) {
   Rank& rank = *rank_;
   const auto rows = static_cast<std::int64_t>(request.first.size());
   sampling_ = request.sampling;
-  std::vector<std::int32_t> ids;
-  std::vector<std::int32_t> sequences;
-  std::vector<std::int32_t> positions;
-  std::vector<std::int32_t> keys;
-  for (const StepToken& token : request.first) {
-    ids.push_back(token.id);
-    sequences.push_back(token.sequence);
-    positions.push_back(token.position);
-    keys.push_back(token.position + 1);
-  }
-  place_step(rank, {ids, sequences, positions, {}});
-  const auto upload = [&](std::span<const std::int32_t> values, const OwnedTensor& to) {
-    copy_to_device(rank.device, values.data(), to.view().data(), static_cast<std::int64_t>(values.size_bytes()));
-  };
-  upload(keys, keys_);
-  upload(std::vector<std::int32_t>{0, request.forced.empty() ? 0 : 1}, state_);
-  upload(request.forced, forced_);
+  started_rows_ = rows;
+  started_steps_ = request.steps;
+  place_inputs(request);
   moetune::run(rank.device, StartClock{reinterpret_cast<std::int64_t*>(log_ns_.data())});
 
   if (graph_sampling_ != sampling_) graphs_.clear();
@@ -81,13 +100,17 @@ Decoded DecodeLoop::run(const DecodeRequest& request, bool uses_graph) {
     else
       step(rows);
   }
-  wait_for(rank.device);
+}
 
+Decoded DecodeLoop::finish() {
+  wait_for(rank_->device);
+  const std::int64_t rows = std::exchange(started_rows_, 0);
+  const int steps = std::exchange(started_steps_, 0);
   Decoded decoded;
   const auto* log_ids = reinterpret_cast<const std::int32_t*>(log_ids_.data());
   const auto* log_ns = reinterpret_cast<const std::int64_t*>(log_ns_.data());
-  decoded.ids.assign(log_ids, log_ids + request.steps * rows);
-  for (int done = 0; done < request.steps; ++done)
+  decoded.ids.assign(log_ids, log_ids + steps * rows);
+  for (int done = 0; done < steps; ++done)
     decoded.step_seconds.push_back(1e-9 * static_cast<double>(log_ns[done + 1] - log_ns[done]));
   return decoded;
 }

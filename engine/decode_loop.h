@@ -1,5 +1,5 @@
 // Decoding token after token without the host in between: each step's choice becomes the next step's input on the device, a
-// step is one graph, and the host looks at a log when all are done. Start at DecodeLoop::run().
+// step is one graph, and the host looks at a log when all are done. Start at DecodeLoop::start().
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,11 @@ class DecodeLoop {
   // steps: most of one run.
   DecodeLoop(Rank& rank, int sequences, int steps);
 
-  // The tokens must have been accepted. uses_graph: a step is recorded once and launched as one.
-  Decoded run(const DecodeRequest& request, bool uses_graph);
+  // Enqueues all steps of a request; waits for nothing once a graph of as many rows stands. The tokens must have been
+  // accepted. uses_graph: a step is recorded once and launched as one. Nothing else may start before finish().
+  void start(const DecodeRequest& request, bool uses_graph);
+  // The one wait of a run, and what it found.
+  Decoded finish();
 
   void forget_graphs() { graphs_.clear(); }
 
@@ -27,6 +30,7 @@ class DecodeLoop {
 
  private:
   void step(std::int64_t rows);
+  void place_inputs(const DecodeRequest& request);
 
   Rank* rank_;
   int steps_;
@@ -35,10 +39,15 @@ class DecodeLoop {
   OwnedTensor sampled_;
   OwnedTensor keys_;
   OwnedTensor forced_;
+  // Inputs on their way to the device: a copy out of pinned memory is enqueued, one out of any other may wait until the
+  // device has come as far.
+  SharedBuffer staged_;
   SharedBuffer log_ids_;
   SharedBuffer log_ns_;
   std::map<std::int64_t, Graph> graphs_;  // by rows; of the sampling in graph_sampling_
   Sampling graph_sampling_;
+  std::int64_t started_rows_ = 0;
+  int started_steps_ = 0;
 };
 
 }  // namespace moetune

@@ -1,5 +1,8 @@
 #include "engine/decoder.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "engine/attention_layer.h"
 #include "engine/feed_forward.h"
 #include "kernels/embed.h"
@@ -60,7 +63,7 @@ void logits_to_host(Rank& rank, const Tensor& part, float* logits) {
 }
 
 // Embedding and layers, from ids, sequences and positions in scratch; returns the residual stream (tokens, hidden).
-Tensor layers(Rank& rank, std::int64_t tokens) {
+Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
   run(rank.device,
@@ -68,7 +71,7 @@ Tensor layers(Rank& rank, std::int64_t tokens) {
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];
-    attend(rank, weights, layer, tokens);
+    attend(rank, weights, layer, tokens, is_one_each);
     end_half_layer(rank, tokens);
     if (spec.moe_layers[static_cast<std::size_t>(layer)])
       mixture_of_experts(rank, weights, layer, moe_layer++, tokens);
@@ -77,6 +80,12 @@ Tensor layers(Rank& rank, std::int64_t tokens) {
     end_half_layer(rank, tokens);
   }
   return residual;
+}
+
+bool is_one_each(std::span<const std::int32_t> sequences) {
+  std::vector<std::int32_t> sorted(sequences.begin(), sequences.end());
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end();
 }
 
 }  // namespace
@@ -90,13 +99,13 @@ void place_step(Rank& rank, const StepInputs& step) {
 void decode_step(Rank& rank, const StepInputs& step, float* logits) {
   place_step(rank, step);
   rank.runs = runs_of(step.sequences);
-  const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()));
+  const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()), is_one_each(step.sequences));
   if (!step.wanted.empty()) logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);
 }
 
 Tensor decode_placed(Rank& rank, std::int64_t tokens) {
   rank.runs = static_cast<int>(tokens);
-  return head(rank, layers(rank, tokens));
+  return head(rank, layers(rank, tokens, true));
 }
 
 }  // namespace moetune

@@ -1,6 +1,7 @@
 #include "engine/dense_shapes.h"
 
 #include "engine/folding.h"
+#include "kernels/tile_layout.h"
 
 namespace moetune {
 namespace {
@@ -25,7 +26,17 @@ void add_gqa(const ModelSpec& spec, NumberType type, const Shard& shard, LayerSh
   if (spec.attention_bias) shape.f32_elements += q_rows.count + 2 * kv_rows.count + spec.hidden;
 }
 
-void add_mla(const ModelSpec& spec, NumberType type, const Shard& shard, LayerShape& shape) {
+// The absorbed projections stay as fine as the checkpoint's unquantized numbers. What it ships quantized is bf16 on a GPU, as
+// the activations are, and exact on a CPU. Tiles hold 16 rows, of which each head has whole ones or none.
+MatrixShape absorbed(const ModelSpec& spec, Packing packing, std::int64_t heads, std::int64_t out, std::int64_t in) {
+  NumberType type = spec.dense_number_type();
+  if (type != NumberType::f32 && type != NumberType::f16 && type != NumberType::bf16)
+    type = packing == Packing::tiles ? NumberType::bf16 : NumberType::f32;
+  const bool has_tiles = type != NumberType::f32 && out % kTileRows == 0;
+  return {type, all(heads * out), all(in), has_tiles ? packing : Packing::rows};
+}
+
+void add_mla(const ModelSpec& spec, NumberType type, const Shard& shard, Packing packing, LayerShape& shape) {
   const Slice heads = shard.heads(spec);
   const Slice q_rows = scaled(heads, q_head_width(spec));
   const std::int64_t latent = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
@@ -39,8 +50,8 @@ void add_mla(const ModelSpec& spec, NumberType type, const Shard& shard, LayerSh
   }
   shape.kv_a = {type, all(latent), all(spec.hidden)};
   shape.o = {type, all(spec.hidden), scaled(heads, spec.v_head_dim)};
-  shape.absorbed_elements =
-      heads.count * spec.kv_lora_rank * (std::int64_t{spec.qk_nope_dim} + spec.v_head_dim);
+  shape.key_up = absorbed(spec, packing, heads.count, spec.kv_lora_rank, spec.qk_nope_dim);
+  shape.value_up = absorbed(spec, packing, heads.count, spec.v_head_dim, spec.kv_lora_rank);
   shape.f32_elements += spec.kv_lora_rank;
   if (spec.attention_bias) shape.f32_elements += latent + spec.hidden;
 }
@@ -59,7 +70,7 @@ LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int 
   shape.f32_elements = std::int64_t{2} * spec.hidden;
   const Packing packing = packing_for(options);
   if (spec.attention == AttentionKind::mla)
-    add_mla(spec, type, shard, shape);
+    add_mla(spec, type, shard, packing, shape);
   else
     add_gqa(spec, type, shard, shape);
   for (MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o})
@@ -70,6 +81,7 @@ LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int 
   }
   shape.router = {spec.table_number_type(), all(spec.experts), all(spec.hidden)};
   if (spec.routing != RoutingRule::softmax_top_k) shape.f32_elements += spec.experts;
+  if (spec.synthetic_routing) shape.f32_elements += spec.experts;
   if (spec.shared_experts > 0)
     shape.shared = feed_forward_shape(type, packing, spec.hidden, shard.shared_inner(spec));
   return shape;
@@ -94,11 +106,10 @@ std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, co
   for (int layer = 0; layer < spec.layers; ++layer) {
     if (weight_layer(spec, layer) != layer) continue;  // folded: the weights of an earlier one
     const LayerShape shape = layer_shape(spec, options, layer, shard);
-    for (const MatrixShape* matrix :
-         {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router})
+    for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.key_up,
+                                      &shape.value_up, &shape.o, &shape.router})
       bytes += bytes_of(*matrix);
-    bytes += bytes_of(shape.dense) + bytes_of(shape.shared) +
-             (shape.absorbed_elements + shape.f32_elements) * kF32Bytes;
+    bytes += bytes_of(shape.dense) + bytes_of(shape.shared) + shape.f32_elements * kF32Bytes;
   }
   return bytes;
 }

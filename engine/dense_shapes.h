@@ -37,11 +37,12 @@ struct LayerShape {
   MatrixShape q_b;                     // mla with q_lora: (heads part, q_lora_rank)
   MatrixShape kv_a;                    // mla; replicated
   MatrixShape o;                       // (hidden, heads part)
-  std::int64_t absorbed_elements = 0;  // mla: f32 elements of the key and value up-projections
+  MatrixShape key_up;                  // mla: (heads part * kv_lora_rank, qk_nope_dim), turned round per head; not quantized
+  MatrixShape value_up;                // mla: (heads part * v_head_dim, kv_lora_rank)
   FeedForwardShape dense;
   FeedForwardShape shared;
   MatrixShape router;             // replicated, never quantized
-  std::int64_t f32_elements = 0;  // norms, biases, router bias
+  std::int64_t f32_elements = 0;  // norms, biases, router bias; favours of synthetic routing, as wide
 };
 LayerShape layer_shape(const ModelSpec& spec, const EngineOptions& options, int layer, const Shard& shard);
 

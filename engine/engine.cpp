@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/checkpoint.h"
 #include "engine/decode_loop.h"
@@ -17,6 +18,7 @@
 #include "engine/rank.h"
 #include "engine/rank_threads.h"
 #include "engine/step_rules.h"
+#include "kernels/device_memory.h"
 #include "kernels/sample.h"
 
 namespace moetune {
@@ -121,15 +123,17 @@ struct Engine::Impl {
     rank.scratch = {};
     rank.scratch =
         make_scratch(rank.device, scratch_items(spec, rank.shard, limits.step_tokens, limits.logit_rows));
+    reserve_scratch(rank.device, op_scratch_bytes(spec, options, rank.shard, limits.step_tokens));
     if (options.tensor_parallel == 1)
       rank.decode_loop = std::make_unique<DecodeLoop>(rank, limits.sequences, limits.context_tokens);
   }
 
   std::span<const float> forward(std::span<const StepToken> step);
-  Decoded decode(const DecodeRequest& request);
+  void start_decode(const DecodeRequest& request);
+  Decoded finish_decode();
   Decoded decode_by_steps(const DecodeRequest& request);
   void accept_all(const DecodeRequest& request);
-  bool reconfigure(const EngineOptions& chosen);
+  bool reconfigure(const EngineOptions& chosen, const EngineLimits& asked);
   RunStats stats() const;
 
   std::shared_ptr<const Checkpoint> checkpoint;
@@ -150,6 +154,8 @@ struct Engine::Impl {
   std::vector<float> logits;
   std::vector<StepToken> prompt_step;
   std::int64_t tokens_run = 0;
+  bool is_decoding = false;        // between start_decode() and finish_decode()
+  std::optional<Decoded> already_decoded;  // the same, where the steps are done already
 };
 
 std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
@@ -199,19 +205,34 @@ void Engine::Impl::accept_all(const DecodeRequest& request) {
   }
 }
 
-Decoded Engine::Impl::decode(const DecodeRequest& request) {
+void Engine::Impl::start_decode(const DecodeRequest& request) {
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
+  already_decoded.reset();
   Rank& rank = *ranks.front();
-  if (!rank.decode_loop) return decode_by_steps(request);
+  if (!rank.decode_loop) {
+    already_decoded = decode_by_steps(request);
+    return;
+  }
   accept_all(request);
   // A graph holds no question to the host.
   const bool asks_host = !shares_host_memory(rank.device) && (rank.host_must_know() || rank.routing_source);
   const bool uses_graph = options.cuda_graph && !asks_host;
   try {
-    Decoded decoded = rank.decode_loop->run(request, uses_graph);
+    rank.decode_loop->start(request, uses_graph);
+    is_decoding = true;
     tokens_run += request.steps * static_cast<std::int64_t>(request.first.size());
-    return decoded;
+  } catch (...) {
+    contexts.forget();
+    throw;
+  }
+}
+
+Decoded Engine::Impl::finish_decode() {
+  if (already_decoded) return std::exchange(already_decoded, std::nullopt).value();
+  if (!std::exchange(is_decoding, false)) throw std::logic_error("finish_decode(): no decoding was started");
+  try {
+    return ranks.front()->decode_loop->finish();
   } catch (...) {
     contexts.forget();
     throw;
@@ -248,18 +269,20 @@ Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
   return decoded;
 }
 
-bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
-  require_acceptable(spec, chosen, asked_limits);
+bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& asked) {
+  require_acceptable(spec, chosen, asked);
   if (needs_reload(spec, options, chosen)) return false;
-  const EngineLimits new_limits = effective_limits(chosen, asked_limits);
+  const EngineLimits new_limits = effective_limits(chosen, asked);
+  const bool other_contexts = new_limits.sequences != limits.sequences || new_limits.context_tokens != limits.context_tokens;
   const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
                          chosen.cache_policy != options.cache_policy;
-  const bool new_kv = !is_usable || chosen.kv_type != options.kv_type;
-  const bool new_scratch = !is_usable || new_limits.step_tokens != limits.step_tokens ||
+  const bool new_kv = !is_usable || other_contexts || chosen.kv_type != options.kv_type;
+  const bool new_scratch = !is_usable || other_contexts || new_limits.step_tokens != limits.step_tokens ||
                            new_limits.logit_rows != limits.logit_rows;
   const bool new_threads = chosen.cpu_threads != options.cpu_threads;
   is_usable = false;
   options = chosen;
+  asked_limits = asked;
   limits = new_limits;
   contexts = ContextLengths(limits, spec.vocabulary);
   on_all_ranks([&](Rank& rank) {
@@ -268,6 +291,7 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen) {
       rank.host = rank_cpu(options);
       rank.device = rank.host;
     }
+    if (new_kv) rank.kv = {};  // its memory before that of the new scratch
     if (new_scratch) make_scratch_of(rank);
     if (rank.decode_loop) rank.decode_loop->forget_graphs();  // top_k, cache tables or threads may differ
     if (new_kv) make_kv(rank);
@@ -291,7 +315,8 @@ RunStats Engine::Impl::stats() const {
     stats.expert_load_seconds = counters.load_seconds;
   }
   for (const auto& rank : ranks) {
-    stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes();
+    stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes() +
+                          op_scratch_bytes(spec, options, rank->shard, limits.step_tokens);
     if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();
     if (!rank->cache) continue;
     stats.device_bytes += rank->cache->device_bytes();
@@ -333,9 +358,15 @@ std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_
   return logits;
 }
 
-Decoded Engine::decode(const DecodeRequest& request) { return impl_->decode(request); }
+Decoded Engine::decode(const DecodeRequest& request) {
+  impl_->start_decode(request);
+  return impl_->finish_decode();
+}
+void Engine::start_decode(const DecodeRequest& request) { impl_->start_decode(request); }
+Decoded Engine::finish_decode() { return impl_->finish_decode(); }
 
-bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options); }
+bool Engine::reconfigure(const EngineOptions& options) { return impl_->reconfigure(options, impl_->asked_limits); }
+bool Engine::reconfigure(const EngineOptions& options, const EngineLimits& limits) { return impl_->reconfigure(options, limits); }
 
 RunStats Engine::stats() const { return impl_->stats(); }
 

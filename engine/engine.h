@@ -79,11 +79,16 @@ class Engine {
 
   // Steps that feed themselves. Every step is checked before the first runs. Throws as forward() does.
   Decoded decode(const DecodeRequest& request);
+  // The same in two halves: the first enqueues, on a GPU without waiting for it; the second waits and tells. In between the
+  // engine takes no other call. Where the host has a part in each step (a CPU, several ranks) the first half does it all.
+  void start_decode(const DecodeRequest& request);
+  Decoded finish_decode();  // throws std::logic_error where nothing was started
 
   // Changes options that need no reload of weights (knob switch cost none or cache) and forgets all contexts; false, with
   // nothing changed: make a new Engine. Throws InputError as the constructor does; std::bad_alloc or std::runtime_error
   // when memory or disk do not suffice, after which only reconfigure() and destruction are left.
   bool reconfigure(const EngineOptions& options);
+  bool reconfigure(const EngineOptions& options, const EngineLimits& limits);  // for other limits too
 
   RunStats stats() const;      // counters since the last reset
   void reset_stats();

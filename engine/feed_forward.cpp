@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/synthetic_routing.h"
 #include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
@@ -50,6 +51,16 @@ void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
 
+// Where tokens go in a preset: as in the published model, not as generated weights would send them.
+SyntheticLogits synthetic(const Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  if (weights.router_favour.empty()) return {};
+  SyntheticLogits logits = synthetic_logits(*rank.spec, rank.weights.seed, layer);
+  logits.favour = weights.router_favour;
+  logits.sequences = first_rows(rank.scratch.sequences, {tokens});
+  logits.positions = first_rows(rank.scratch.positions, {tokens});
+  return logits;
+}
+
 Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int layer) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t tokens = normed.dim(0);
@@ -70,7 +81,8 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int 
                                     .scale = static_cast<float>(spec.routed_scaling_factor),
                                     .groups = spec.expert_groups,
                                     .kept_groups = spec.kept_groups,
-                                    .ids_are_given = static_cast<bool>(rank.routing_source)}});
+                                    .ids_are_given = static_cast<bool>(rank.routing_source)},
+                          .synthetic = synthetic(rank, weights, layer, tokens)});
   return chosen;
 }
 
@@ -97,10 +109,7 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
 
 void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, const Tensor& y) {
   ExpertCache& cache = *rank.cache;
-  if (!rank.host_must_know()) {
-    cache.begin_resident_layer(moe_layer);
-    return run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
-  }
+  if (!rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
   cache.begin_layer(moe_layer, rank.chosen_ids);
   while (cache.next_wave()) run(rank.device, ffn_of(rank, x, chosen));
   run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
@@ -127,6 +136,21 @@ void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) 
                            .y = normed,
                            .eps = static_cast<float>(rank.spec->rms_eps)});
   run_dense(rank, weights.dense, normed, begin_half_layer(rank, tokens));
+}
+
+void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  route(rank, weights, first_rows(rank.scratch.normed, {tokens, rank.spec->hidden}), layer);
+}
+
+void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tensor& y) {
+  const Chosen chosen{first_rows(rank.scratch.expert_ids, {x.dim(0), rank.top_k}),
+                      first_rows(rank.scratch.expert_weights, {x.dim(0), rank.top_k})};
+  rank.cache->begin_resident_layer(moe_layer);
+  run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
+}
+
+void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
+  run_dense(rank, weights.shared, x, y);
 }
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,

@@ -12,4 +12,10 @@ void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens);
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens);
 
+// The parts of mixture_of_experts() by themselves, for those who time them. The router norms the residual stream into
+// scratch.normed and leaves its choice in scratch; the experts, all of them resident, and the shared ones read x and add to y.
+void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens);
+void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tensor& y);
+void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y);
+
 }  // namespace moetune

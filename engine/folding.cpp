@@ -35,9 +35,10 @@ std::int64_t bytes_of(const MatrixShape& shape) { return shape.exists() ? shape.
 std::int64_t bytes_per_token(const ModelSpec& spec, const EngineOptions& options, int layer) {
   const Shard shard{0, options.tensor_parallel};
   const LayerShape shape = layer_shape(spec, options, layer, shard);
-  std::int64_t bytes = 4 * (shape.absorbed_elements + shape.f32_elements);
+  std::int64_t bytes = 4 * shape.f32_elements;
   for (const MatrixShape* matrix :
-       {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.o, &shape.router,
+       {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.key_up, &shape.value_up,
+        &shape.o, &shape.router,
         &shape.dense.gate, &shape.dense.up, &shape.dense.down, &shape.shared.gate, &shape.shared.up,
         &shape.shared.down})
     bytes += bytes_of(*matrix);

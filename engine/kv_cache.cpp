@@ -11,14 +11,17 @@ KvCache::Shape KvCache::Shape::of(const ModelSpec& spec, const EngineOptions& op
   if (spec.attention == AttentionKind::mla) {
     shape.key_width = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
   } else {
-    shape.key_width = shard.kv_heads(spec).count * spec.head_dim;
+    shape.heads = shard.kv_heads(spec).count;
+    shape.key_width = shape.heads * spec.head_dim;
     shape.value_width = shape.key_width;
   }
   return shape;
 }
 
 std::int64_t KvCache::Shape::bytes() const {
-  return layers * sequences * context * (key_width + value_width) * element_bytes(type);
+  const std::int64_t scales = type == NumberType::int8 ? heads * element_bytes(NumberType::f32) : 0;
+  return layers * sequences * context *
+         ((key_width + value_width) * element_bytes(type) + (value_width > 0 ? 2 : 1) * scales);
 }
 
 KvCache::KvCache(Device& device, const Shape& shape)
@@ -27,6 +30,11 @@ KvCache::KvCache(Device& device, const Shape& shape)
   if (shape.value_width > 0)
     values_ =
         OwnedTensor(device, shape.type, {shape.layers, shape.sequences, shape.context, shape.value_width});
+  if (shape.type != NumberType::int8) return;
+  for (OwnedTensor* scales : {&key_scales_, &value_scales_})
+    if (scales == &key_scales_ || shape.value_width > 0)
+      *scales =
+          OwnedTensor(device, NumberType::f32, {shape.layers, shape.sequences, shape.context, shape.heads});
 }
 
 }  // namespace moetune

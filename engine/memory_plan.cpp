@@ -42,6 +42,7 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
         KvCache::Shape::of(spec, options, shard, limits.sequences, limits.context_tokens).bytes();
     for (const ScratchItem& item : scratch_items(spec, shard, limits.step_tokens, limits.logit_rows))
       plan.scratch_bytes += item.bytes();
+    plan.scratch_bytes += op_scratch_bytes(spec, options, shard, limits.step_tokens);
     if (options.tensor_parallel == 1)
       plan.scratch_bytes += DecodeLoop::bytes_of(limits.sequences, limits.context_tokens);
     if (cache.layers == 0) continue;

@@ -21,7 +21,7 @@ using Rule = std::optional<Objection>;
 
 constexpr std::array kWeightTypes{NumberType::f32,  NumberType::f16,  NumberType::bf16,     NumberType::fp8,
                                   NumberType::int8, NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
-constexpr std::array kKvTypes{NumberType::f32, NumberType::f16, NumberType::bf16};
+constexpr std::array kKvTypes{NumberType::f32, NumberType::f16, NumberType::bf16, NumberType::fp8, NumberType::int8};
 constexpr std::array kDegrees{1, 2, 4, 8};
 
 template <class Values>

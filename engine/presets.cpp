@@ -16,6 +16,7 @@
 #include "engine/data_files.h"
 #include "engine/facts/error.h"
 #include "engine/mapped_file.h"
+#include "engine/routing_fields.h"
 #include "engine/strict_json.h"
 #include "kernels/generate.h"
 
@@ -52,6 +53,7 @@ const std::vector<Override>& overrides() {
       {"vocabulary", {"vocab_size"}},
       {"context", {"max_position_embeddings"}},
       {"fold", {}},
+      {"routing", {}},
       {"seed", {}}};
   return table;
 }
@@ -138,6 +140,15 @@ int fold_in(const std::map<std::string, std::int64_t>& values, const ModelSpec& 
   return static_cast<int>(found->second);
 }
 
+// Is the published model's routing imitated? routing=0: the generated router decides.
+bool imitates_routing(const std::map<std::string, std::int64_t>& values, const json& file, const std::string& model) {
+  const auto found = values.find("routing");
+  if (found != values.end() && found->second > 1)
+    throw InputError("model " + name_in(model) + ": routing", std::to_string(found->second),
+                     "0 (the generated router decides), 1 (as published)");
+  return file.contains("routing") && (found == values.end() || found->second == 1);
+}
+
 // What stands for what was published, on the way to the reader.
 json geometry_of(const json& file, const std::string& where) {
   if (!file.is_object() || !file.contains("config") || !file["config"].is_object())
@@ -191,6 +202,8 @@ Preset open_preset(const std::string& model) {
   spec.is_synthetic = true;
   spec.fold = fold_in(values, spec, model);
   if (file.contains("approximation")) spec.approximation = ConfigFields(file, path).text("approximation");
+  const bool imitates = imitates_routing(values, file, model);
+  if (imitates) spec.synthetic_routing = read_synthetic_routing(file["routing"], path + ": routing");
   const json type_names = file.value("number_types", json::object());
   const ConfigFields types(type_names, path + ": number_types");
   spec.checkpoint_type = type_in(types, "experts");
@@ -201,6 +214,7 @@ Preset open_preset(const std::string& model) {
   for (const std::string& text : {std::string("synthetic"), spec.name, config.dump(), types.text("experts"),
                                   types.text("dense"), types.text("tables")})
     hash.add_text(text);
+  if (imitates) hash.add_text(file["routing"]["generator"].dump());
   hash.add_number(preset.seed);
   hash.add_number(kGeneratorVersion);
   spec.content_hash = hash.hex();

@@ -55,6 +55,34 @@ Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items) {
   return scratch;
 }
 
+std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens) {
+  if (options.device == DeviceKind::cpu) return 0;
+  constexpr std::int64_t kF32 = 4;
+  constexpr std::int64_t kLeast = std::int64_t{4} << 20;  // partial sums of products that are cut along their inputs
+  const auto padded = [](std::int64_t width) { return (width + 255) / 256 * 256; };
+  const std::int64_t hidden = padded(spec.hidden);
+  const int moe_layers = spec.moe_layer_count();
+  const std::int64_t shared = moe_layers > 0 ? shard.shared_inner(spec).count : 0;
+  const std::int64_t dense = std::max(moe_layers < spec.layers ? shard.dense_inner(spec).count : 0, shared);
+  const std::int64_t rows = tokens + 8;  // of a tile
+  // Inputs and activated rows of a feed-forward, in f32 or as two bf16 parts.
+  std::int64_t most = std::max(kLeast, rows * (padded(dense) + hidden) * kF32);
+  if (moe_layers > 0) {
+    // The same of every choice, an expert's rows filled up to a tile, and the lists that sort choices by expert.
+    const std::int64_t choices = tokens * spec.experts_per_token + std::min<std::int64_t>(tokens * spec.experts_per_token, spec.experts) * 8;
+    const std::int64_t lists = 16 * (choices + 2 * spec.experts) + 4096;
+    most = std::max(most, choices * (padded(shard.expert_inner(spec).count) + hidden) * kF32 + lists);
+  }
+  const std::int64_t heads = shard.heads(spec).count;
+  const std::int64_t widest = std::max({padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)), std::int64_t{spec.q_lora_rank}});
+  most = std::max(most, rows * widest * kF32);
+  // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest card are busy; of
+  // more tokens than that it is not.
+  constexpr std::int64_t kMostPieces = 320;
+  const std::int64_t width = (spec.attention == AttentionKind::mla ? spec.kv_lora_rank : spec.head_dim) + 2;
+  return std::max(most, kMostPieces * heads * width * kF32);
+}
+
 std::int64_t Scratch::bytes() const {
   std::int64_t sum = 0;
   for (const OwnedTensor* tensor : {&ids,

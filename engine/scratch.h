@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "engine/facts/engine_options.h"
 #include "engine/facts/model_spec.h"
 #include "engine/shard.h"
 #include "kernels/buffer.h"
@@ -61,6 +62,10 @@ std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard
                                        std::int64_t logit_rows);
 
 Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items);
+
+// What ops of one step take for their own intermediate results, at most: 0 on a CPU. An upper bound over all kernels, so that
+// none of them has to grow it while something is measured.
+std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens);
 
 // The first rows of a scratch tensor under another shape.
 inline Tensor first_rows(const OwnedTensor& owned, std::initializer_list<std::int64_t> shape) {

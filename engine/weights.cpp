@@ -9,8 +9,10 @@
 #include "engine/file_reading.h"
 #include "engine/folding.h"
 #include "engine/matrix_source.h"
+#include "engine/synthetic_routing.h"
 #include "engine/tensor_names.h"
 #include "kernels/rope.h"
+#include "kernels/tile_packing.h"
 
 namespace moetune {
 namespace {
@@ -66,17 +68,43 @@ class Loader {
   std::vector<float> values(const NamedTensor& name) { return values_of(files_, host_, dense(name)); }
 
   Tensor on_device(const std::vector<float>& values, std::initializer_list<std::int64_t> shape) {
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
-    std::byte* data = reserve(bytes);
-    copy_to_device(device_, values.data(), data, bytes);
-    return {data, NumberType::f32, shape};
+    return placed(values, NumberType::f32, shape);
+  }
+  Tensor on_device(const std::vector<std::int32_t>& values) {
+    return placed(values, NumberType::i32, {static_cast<std::int64_t>(values.size())});
+  }
+
+  // In the type and packing of the shape, which is all of it and unquantized.
+  WeightMatrix packed(const std::vector<float>& values, MatrixShape shape, const NamedTensor& name) {
+    const MatrixLayout layout = shape.layout();
+    shape.packing = Packing::rows;
+    std::vector<std::byte> rows(static_cast<std::size_t>(shape.layout().bytes));
+    pack_matrix(host_, Tensor(const_cast<float*>(values.data()), NumberType::f32, {shape.rows.count, shape.columns.count}),
+                shape, rows.data(), name.name);
+    if (layout.packing == Packing::tiles) {
+      std::vector<std::byte> tiles(static_cast<std::size_t>(layout.bytes));
+      pack_tiles(host_, {rows.data(), shape.layout()}, tiles.data());
+      rows.swap(tiles);
+    }
+    std::byte* data = reserve(layout.bytes);
+    copy_to_device(device_, rows.data(), data, layout.bytes);
+    return {data, layout};
   }
 
   Cpu& host() { return host_; }
+  std::uint64_t seed() const { return checkpoint_.seed(); }
 
  private:
   MatrixSource dense(const NamedTensor& name) const {
     return matrix_source(checkpoint_, name, layer_, spec_.dense_number_type(), keeps_size(name));
+  }
+
+  template <class T>
+  Tensor placed(const std::vector<T>& values, NumberType type, std::initializer_list<std::int64_t> shape) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+    std::byte* data = reserve(bytes);
+    copy_to_device(device_, values.data(), data, bytes);
+    return {data, type, shape};
   }
 
   WeightMatrix loaded(const MatrixSource& source, const MatrixShape& shape) {
@@ -105,7 +133,7 @@ class Loader {
 // Splits kv_b (per head: key rows, then value rows) and turns the key part round, so that a query can be
 // moved into the space of the compressed cache.
 void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, const NamedTensor& kv_b,
-                   AttentionWeights& attention) {
+                   const LayerShape& shape, AttentionWeights& attention) {
   const std::vector<float> values = loader.values(kv_b);
   const auto rank = static_cast<std::size_t>(spec.kv_lora_rank);
   const auto nope = static_cast<std::size_t>(spec.qk_nope_dim);
@@ -124,8 +152,8 @@ void load_absorbed(Loader& loader, const ModelSpec& spec, const Slice& heads, co
                   value_width * rank * sizeof(float));
     }
   });
-  attention.key_up = loader.on_device(key_up, {heads.count, spec.kv_lora_rank, spec.qk_nope_dim});
-  attention.value_up = loader.on_device(value_up, {heads.count, spec.v_head_dim, spec.kv_lora_rank});
+  attention.key_up = loader.packed(key_up, shape.key_up, kv_b);
+  attention.value_up = loader.packed(value_up, shape.value_up, kv_b);
 }
 
 AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const LayerTensors& names,
@@ -148,7 +176,7 @@ AttentionWeights load_attention(Loader& loader, const ModelSpec& spec, const Lay
   attention.k_norm = loader.norm(names.k_norm);
   attention.q_a_norm = loader.norm(names.q_a_norm);
   attention.kv_a_norm = loader.norm(names.kv_a_norm);
-  if (names.kv_b.exists()) load_absorbed(loader, spec, shard.heads(spec), names.kv_b, attention);
+  if (names.kv_b.exists()) load_absorbed(loader, spec, shard.heads(spec), names.kv_b, shape, attention);
   return attention;
 }
 
@@ -164,6 +192,8 @@ LayerWeights load_layer(Loader& loader, const ModelSpec& spec, const EngineOptio
   weights.dense = loader.feed_forward(names.dense_gate, names.dense_up, names.dense_down, shape.dense);
   if (names.router.exists()) weights.router = loader.as_shipped(names.router, shape.router);
   weights.router_bias = loader.bias(names.router_bias);
+  if (names.router.exists() && spec.synthetic_routing)
+    weights.router_favour = loader.on_device(synthetic_favour(spec, loader.seed(), layer));
   weights.shared = loader.feed_forward(names.shared_gate, names.shared_up, names.shared_down, shape.shared);
   return weights;
 }
@@ -199,6 +229,7 @@ Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, co
   const ModelTensors names = model_tensors(spec);
   const ModelShape shape = model_shape(spec, options, shard);
   Weights weights;
+  weights.seed = checkpoint.seed();
   Loader loader(device, host, checkpoint, options, weights);
   // A look-up keeps the size of its rows: generated tokens are as unlike as tokens are, and so is their routing.
   weights.embedding = spec.tied_embeddings ? loader.as_shipped(names.embedding, shape.embedding)

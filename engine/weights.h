@@ -40,8 +40,8 @@ struct AttentionWeights {
   Tensor k_norm;
   Tensor q_a_norm;
   Tensor kv_a_norm;
-  Tensor key_up;    // mla: (heads, kv_lora_rank, qk_nope_dim) f32, the key up-projection transposed per head
-  Tensor value_up;  // mla: (heads, v_head_dim, kv_lora_rank) f32
+  WeightMatrix key_up;    // mla: (heads * kv_lora_rank, qk_nope_dim), the key up-projection transposed per head
+  WeightMatrix value_up;  // mla: (heads * v_head_dim, kv_lora_rank)
 };
 
 struct LayerWeights {
@@ -51,6 +51,7 @@ struct LayerWeights {
   FeedForwardWeights dense;   // layers that do not route
   WeightMatrix router;        // (experts, hidden), in the type it ships in
   Tensor router_bias;         // (experts) f32, for selection only
+  Tensor router_favour;       // (experts) i32, of synthetic routing (engine/synthetic_routing.h)
   FeedForwardWeights shared;  // layers that route and have shared experts
 };
 
@@ -61,6 +62,7 @@ struct Weights {
   Tensor rope_frequencies;  // (rope.dim / 2)
   float rope_scale = 1.0F;
   float softmax_scale = 1.0F;
+  std::uint64_t seed = 0;  // of generated numbers
   std::vector<LayerWeights> layers;  // of a folded model several view the same memory
 
   std::vector<Buffer> memory;
@@ -68,7 +70,7 @@ struct Weights {
 };
 
 // Loads a rank's part onto its device, packed by the host or, for a synthetic model, generated in place: matrices as
-// the checkpoint ships them, or in options.dense_quant (not embedding, head and router, nor MLA's absorbed up-projections, which are f32).
+// the checkpoint ships them, or in options.dense_quant (not embedding, head and router, nor MLA's absorbed up-projections).
 // Throws InputError naming a tensor whose weights do not fit the type, std::runtime_error when a file cannot
 // be read.
 Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, const EngineOptions& options,

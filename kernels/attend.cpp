@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/number_convert.h"
 #include "kernels/simd/dot_rows.h"
 #include "kernels/simd/vector_math.h"
 #include "kernels/simd/weighted_rows.h"
@@ -59,17 +60,49 @@ std::int64_t longest_context(const Tensor& positions) {
   return std::int64_t{last} + 1;
 }
 
-WeightMatrix cache_rows(const Tensor& cache, std::int64_t slot, std::int64_t begin, std::int64_t width) {
-  assert(cache.rank() == 3 && slot >= 0 && slot < cache.dim(0) && begin + width <= cache.dim(2));
-  if (cache.type() != NumberType::f32 && cache.type() != NumberType::f16 && cache.type() != NumberType::bf16)
-    throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
-  const std::int64_t size = element_bytes(cache.type());
+WeightMatrix cache_rows(const CacheHead& head, std::int64_t first, std::int64_t last,
+                        std::vector<float>& widened) {
+  const Tensor& cache = head.cache;
+  const std::int64_t width = cache.dim(2) / head.heads;
+  assert(cache.rank() == 3 && head.slot >= 0 && head.slot < cache.dim(0) &&
+         width * head.heads == cache.dim(2));
+  const std::int64_t begin = head.slot * cache.stride(0) + head.head * width;
   WeightMatrix rows;
-  rows.data = cache.as<const std::byte>() + (slot * cache.stride(0) + begin) * size;
-  rows.layout.type = cache.type();
   rows.layout.out = cache.dim(1);
   rows.layout.in = width;
-  rows.layout.row_bytes = cache.stride(1) * size;
+  switch (cache.type()) {
+    case NumberType::f32:
+    case NumberType::f16:
+    case NumberType::bf16: {
+      const std::int64_t size = element_bytes(cache.type());
+      rows.data = cache.as<const std::byte>() + begin * size;
+      rows.layout.type = cache.type();
+      rows.layout.row_bytes = cache.stride(1) * size;
+      return rows;
+    }
+    case NumberType::fp8:
+    case NumberType::int8:
+      break;
+    default:
+      throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
+  }
+  // From position 0 on, so that positions keep their numbers; what lies before `first` is not written.
+  widened.resize(static_cast<std::size_t>((last + 1) * width));
+  for (std::int64_t position = first; position <= last; ++position) {
+    const std::int64_t from = begin + position * cache.stride(1);
+    float* to = widened.data() + position * width;
+    if (cache.type() == NumberType::fp8) {
+      for (std::int64_t i = 0; i < width; ++i) to[i] = f32_from_fp8(cache.as<std::uint8_t>()[from + i]);
+      continue;
+    }
+    const float scale =
+        head.scales.f32()[head.slot * head.scales.stride(0) + position * head.scales.stride(1) + head.head];
+    for (std::int64_t i = 0; i < width; ++i)
+      to[i] = scale * static_cast<float>(cache.as<std::int8_t>()[from + i]);
+  }
+  rows.data = widened.data();
+  rows.layout.type = NumberType::f32;
+  rows.layout.row_bytes = width * static_cast<std::int64_t>(sizeof(float));
   return rows;
 }
 

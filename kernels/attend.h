@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/tensor.h"
 #include "kernels/weight_matrix.h"
@@ -29,8 +30,18 @@ void attend(const Attend& work);
 // Positions that the furthest token sees; 1 without tokens.
 std::int64_t longest_context(const Tensor& positions);
 
-// The columns [begin, begin + width) of one slot of a cache (slots, context, all columns), as a matrix of
-// positions. Throws std::invalid_argument where the cache is not f32, f16 or bf16.
-WeightMatrix cache_rows(const Tensor& cache, std::int64_t slot, std::int64_t begin, std::int64_t width);
+// One of the heads that share the columns of a cache equally.
+struct CacheHead {
+  const Tensor& cache;   // (slots, context, all columns)
+  const Tensor& scales;  // int8: (slots, context, heads) f32; else empty
+  std::int64_t slot;
+  std::int64_t head;
+  std::int64_t heads;
+};
+// Its columns in one slot, as a matrix of positions, of which [first, last] can be read: the cache's own
+// memory, or, of fp8 and int8, its numbers in `widened`. Throws std::invalid_argument for a type that no
+// cache has.
+WeightMatrix cache_rows(const CacheHead& head, std::int64_t first, std::int64_t last,
+                        std::vector<float>& widened);
 
 }  // namespace moetune

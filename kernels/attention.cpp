@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kernels/attend.h"
 #include "kernels/grain.h"
@@ -13,8 +15,19 @@
 
 namespace moetune {
 namespace {
+// Symmetric, one scale for `width` numbers; kernels/cuda/cache_number.cuh says the same for a GPU.
+void store_scaled(const float* row, std::int64_t width, std::int8_t* to, float& scale) {
+  float largest = 0.0F;
+  for (std::int64_t i = 0; i < width; ++i) largest = std::max(largest, std::fabs(row[i]));
+  scale = largest / 127.0F;
+  for (std::int64_t i = 0; i < width; ++i)
+    to[i] = static_cast<std::int8_t>(
+        scale > 0.0F ? std::clamp(std::nearbyint(row[i] / scale), -127.0F, 127.0F) : 0.0F);
+}
+
 void store_row(const float* row, std::int64_t width, const Tensor& cache, std::int64_t index) {
   auto* narrow = cache.as<std::uint16_t>() + index;
+  auto* byte = cache.as<std::uint8_t>() + index;
   switch (cache.type()) {
     case NumberType::f32:
       std::memcpy(cache.f32() + index, row, static_cast<std::size_t>(width) * sizeof(float));
@@ -25,6 +38,9 @@ void store_row(const float* row, std::int64_t width, const Tensor& cache, std::i
     case NumberType::bf16:
       for (std::int64_t i = 0; i < width; ++i) narrow[i] = bf16_from_f32(row[i]);
       return;
+    case NumberType::fp8:
+      for (std::int64_t i = 0; i < width; ++i) byte[i] = fp8_from_f32(row[i]);
+      return;
     default:
       throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
   }
@@ -34,13 +50,25 @@ void store_row(const float* row, std::int64_t width, const Tensor& cache, std::i
 void run(Cpu& cpu, const StoreKv& op) {
   const std::int64_t width = op.rows.dim(1);
   assert(op.cache.rank() == 3 && op.cache.dim(2) == width);
+  if ((op.cache.type() == NumberType::int8) == op.scales.empty())
+    throw std::invalid_argument("a KV cache of " + std::string(name_of(op.cache.type())) +
+                                (op.scales.empty() ? " without" : " with") + " scales (accepted: int8 with, others without)");
   cpu.pool().parallel_for(op.rows.dim(0), grain_for(2 * width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) {
       const std::int64_t slot = op.sequences.i32()[token];
       const std::int64_t position = op.positions.i32()[token];
       assert(slot >= 0 && slot < op.cache.dim(0) && position >= 0 && position < op.cache.dim(1));
-      store_row(op.rows.f32() + token * op.rows.stride(0), width, op.cache,
-                slot * op.cache.stride(0) + position * op.cache.stride(1));
+      const float* row = op.rows.f32() + token * op.rows.stride(0);
+      const std::int64_t index = slot * op.cache.stride(0) + position * op.cache.stride(1);
+      if (op.cache.type() != NumberType::int8) {
+        store_row(row, width, op.cache, index);
+        continue;
+      }
+      float* scales = op.scales.f32() + slot * op.scales.stride(0) + position * op.scales.stride(1);
+      const std::int64_t heads = op.scales.dim(2);
+      for (std::int64_t head = 0; head < heads; ++head)
+        store_scaled(row + head * (width / heads), width / heads,
+                     op.cache.as<std::int8_t>() + index + head * (width / heads), scales[head]);
     }
   });
 }
@@ -60,10 +88,16 @@ void run(Cpu& cpu, const Attention& op) {
     const std::int64_t slot = op.sequences.i32()[token];
     Attend work;
     work.heads = std::min(kHeadsPerPiece, heads_per_kv_head - first_in_group);
-    work.keys = cache_rows(op.k_cache, slot, kv_head * head_dim, head_dim);
-    work.values = cache_rows(op.v_cache, slot, kv_head * head_dim, head_dim);
     work.last_position = op.positions.i32()[token];
     work.first_position = op.window > 0 ? std::max<std::int64_t>(0, work.last_position + 1 - op.window) : 0;
+    thread_local std::vector<float> widened_keys;
+    thread_local std::vector<float> widened_values;
+    const auto rows = [&](const Tensor& cache, const Tensor& scales, std::vector<float>& widened) {
+      return cache_rows({cache, scales, slot, kv_head, op.kv_heads}, work.first_position, work.last_position,
+                        widened);
+    };
+    work.keys = rows(op.k_cache, op.k_scales, widened_keys);
+    work.values = rows(op.v_cache, op.v_scales, widened_values);
     work.scale = op.scale;
     std::array<const float*, kHeadsPerPiece> q{};
     std::array<float*, kHeadsPerPiece> y{};

@@ -13,15 +13,19 @@ struct StoreKv {
   Tensor rows;       // (tokens, width) f32
   Tensor sequences;  // (tokens) i32, slot of each token's sequence
   Tensor positions;  // (tokens) i32
-  Tensor cache;      // (slots, context, width) f32, f16 or bf16
+  Tensor cache;      // (slots, context, width) f32, f16, bf16, fp8 (e4m3, no scales; saturates) or int8
+  Tensor scales{};   // int8: (slots, context, heads) f32, written: largest magnitude of a head's part of the
+                     // row / 127; else empty
 };
 void run(Cpu& cpu, const StoreKv& op);
 void run(Cuda& cuda, const StoreKv& op);
 
 struct Attention {
-  Tensor q;          // (tokens, heads, head_dim) f32
-  Tensor k_cache;    // (slots, context, kv_heads * head_dim), the type of StoreKv's cache
-  Tensor v_cache;    // (slots, context, kv_heads * head_dim)
+  Tensor q;           // (tokens, heads, head_dim) f32
+  Tensor k_cache;     // (slots, context, kv_heads * head_dim), the type of StoreKv's cache
+  Tensor v_cache;     // (slots, context, kv_heads * head_dim)
+  Tensor k_scales{};  // as StoreKv's, one per kv head
+  Tensor v_scales{};
   Tensor sequences;  // (tokens) i32
   Tensor positions;  // (tokens) i32
   Tensor y;          // (tokens, heads, head_dim) f32

@@ -15,6 +15,11 @@ std::shared_ptr<std::byte> cuda_allocate(Cuda& cuda, std::int64_t bytes);
 // Pinned host memory that kernels write directly.
 std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes);
 
+// device_memory.h
+void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes);
+int cuda_scratch_growths(Cuda& cuda);
+std::int64_t cuda_free_bytes(Cuda& cuda);
+
 void cuda_copy_to_device(Cuda& cuda, const void* host, void* on_device, std::int64_t bytes);
 void cuda_copy_to_host(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes);  // waits
 

@@ -72,6 +72,16 @@ std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes) 
   return {static_cast<std::byte*>(data), [](std::byte* block) { cudaFreeHost(block); }};
 }
 
+void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes) { cuda.state().scratch(static_cast<std::size_t>(bytes)); }
+int cuda_scratch_growths(Cuda& cuda) { return cuda.state().scratch_generation; }
+std::int64_t cuda_free_bytes(Cuda& cuda) {
+  std::size_t free = 0;
+  std::size_t all = 0;
+  CUDA_TRY(cudaSetDevice(cuda.state().ordinal));
+  CUDA_TRY(cudaMemGetInfo(&free, &all));
+  return static_cast<std::int64_t>(free);
+}
+
 // A pageable source is staged before cudaMemcpyAsync returns, so the host may reuse its memory at once.
 void cuda_copy_to_device(Cuda& cuda, const void* host, void* on_device, std::int64_t bytes) {
   CUDA_TRY(cudaMemcpyAsync(on_device, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,

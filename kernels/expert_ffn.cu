@@ -1,6 +1,8 @@
 // Which entries there are and where intermediate results lie; the kernels are in cuda/ffn_tiles.cu.
 #include "kernels/expert_ffn.h"
 
+#include "kernels/cuda/ffn_few.cuh"
+#include "kernels/cuda/ffn_many.cuh"
 #include "kernels/cuda/ffn_tiles.cuh"
 #include "kernels/cuda/prompt_ops.cuh"
 
@@ -34,7 +36,8 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
                   .k = shape.k,
                   .sorted = {},
                   .ids = op.ids.i32(),
-                  .slot_of_expert = op.slot_of_expert.i32()};
+                  .slot_of_expert = op.slot_of_expert.i32(),
+                  .experts = shape.experts};
   const std::size_t lists = (shape.bytes() + 255) / 256 * 256;
   const std::size_t activated =
       static_cast<std::size_t>(shape.pairs() * work.activated_stride) * sizeof(float);
@@ -76,6 +79,15 @@ bool run_as_prompt(Cuda& cuda, const ExpertFfn& op) {
                           .slot_of_expert = op.slot_of_expert.i32(),
                           .y = {op.rows.f32(), op.rows.stride(1)}});
   return true;
+}
+
+bool is_many(const ExpertFfn& op, const FfnWork& work) {
+  return op.layout.gate.type == op.layout.down.type && cuda::is_many(op.layout.gate.type, work);
+}
+
+void run_many(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
+  cuda::run_gate_up_many(cuda, op.layout.gate.type, work);
+  cuda::run_down_many(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
 }
 
 void run_rows(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
@@ -122,6 +134,7 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
 void run(Cuda& cuda, const ExpertFfn& op) {
   if (op.x.dim(0) == 0 || run_as_prompt(cuda, op)) return;
   FfnWork work = prepare(cuda, op);
+  if (is_many(op, work)) return run_many(cuda, op, work);
   // Alone, down writes a row for every choice: it does not join.
   work.is_activated_f32 = work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
   cuda::run_gate_up(cuda, op.layout.gate.type, work);
@@ -132,6 +145,15 @@ void run(Cuda& cuda, const RoutedFfn& op) {
   if (op.y.dim(0) == 0) return;
   if (run_as_prompt(cuda, op.ffn)) return run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
   FfnWork work = prepare(cuda, op.ffn);
+  if (const NumberType type = op.ffn.layout.gate.type; type == op.ffn.layout.down.type && cuda::is_few(type, work)) {
+    work.is_activated_f32 = true;
+    cuda::run_gate_up_few(cuda, type, work);
+    return cuda::run_down_few(cuda, type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));
+  }
+  if (is_many(op.ffn, work)) {
+    run_many(cuda, op.ffn, work);
+    return run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
+  }
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
   if (cuda::down_joins(work.entries))

@@ -1,6 +1,7 @@
 // Small steps and large ones: the experts' kernels with one expert that everyone chose. Else products one after the other.
 #include "kernels/feed_forward.h"
 
+#include "kernels/cuda/ffn_few.cuh"
 #include "kernels/cuda/ffn_tiles.cuh"
 #include "kernels/cuda/prompt_ops.cuh"
 #include "kernels/gemm.h"
@@ -51,6 +52,11 @@ void run(Cuda& cuda, const FeedForward& op) {
   work.activated = static_cast<unsigned char*>(cuda.state().scratch(
       static_cast<std::size_t>(activated + tokens * cuda::padded_width(op.gate.layout) * std::int64_t{sizeof(__nv_bfloat16)})));
   work.x16 = reinterpret_cast<__nv_bfloat16*>(work.activated + activated);
+  if (const NumberType type = op.gate.layout.type; cuda::is_few(type, work)) {
+    work.is_activated_f32 = true;
+    cuda::run_gate_up_few(cuda, type, work);
+    return cuda::run_down_few(cuda, type, work, {}, cuda::rows_of(op.y));
+  }
   work.is_activated_f32 = cuda::activates_f32(op.down.layout.type, work);
   cuda::run_gate_up(cuda, op.gate.layout.type, work);
   cuda::run_down_joined(cuda, op.down.layout.type, work, {}, cuda::rows_of(op.y));

@@ -11,6 +11,7 @@
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/state.cuh"
 #include "kernels/cuda_memory.h"
+#include "kernels/read_memory.h"
 
 namespace moetune {
 namespace {
@@ -18,30 +19,7 @@ namespace {
 constexpr int kPasses = 5;
 constexpr std::int64_t kReadBytes = std::int64_t{2} << 30;    // forty times the largest L2
 constexpr std::int64_t kLinkBytes = std::int64_t{128} << 20;  // pinning more takes longer than copying it
-constexpr int kThreads = 512;
-constexpr int kInFlight = 8;  // loads of a thread that wait at the same time
 constexpr int kFill = 1;      // every byte of the block
-
-// Adds up all words, so that the sum tells whether everything was read.
-__global__ void __launch_bounds__(kThreads)
-    sum_words(const uint4* block, std::int64_t count, unsigned* total) {
-  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
-  unsigned sum = 0;
-  std::int64_t index = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (; index + (kInFlight - 1) * stride < count; index += kInFlight * stride) {
-    uint4 words[kInFlight];
-#pragma unroll
-    for (int i = 0; i < kInFlight; ++i) words[i] = __ldcs(block + index + i * stride);
-#pragma unroll
-    for (int i = 0; i < kInFlight; ++i) sum += words[i].x + words[i].y + words[i].z + words[i].w;
-  }
-  for (; index < count; index += stride) {
-    const uint4 words = block[index];
-    sum += words.x + words.y + words.z + words.w;
-  }
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xFFFFFFFFU, sum, offset);
-  if (threadIdx.x % 32 == 0) atomicAdd(total, sum);
-}
 
 class Stopwatch {
  public:
@@ -87,13 +65,8 @@ double measured_read_rate(Cuda& cuda, std::int64_t free_bytes) {
   const std::shared_ptr<std::byte> sum = cuda_allocate(cuda, sizeof(unsigned));
   CUDA_TRY(cudaMemsetAsync(block.get(), kFill, static_cast<std::size_t>(bytes), stream));
   CUDA_TRY(cudaMemsetAsync(sum.get(), 0, sizeof(unsigned), stream));
-  int resident = 0;  // blocks of a multiprocessor: all of them run at once, so that none is left for a second round
-  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, sum_words, kThreads, 0));
-  const auto blocks = static_cast<unsigned>(cuda.state().multiprocessors * resident);
   const double rate = best_gb_per_s(stream, bytes, [&] {
-    sum_words<<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const uint4*>(block.get()), bytes / 16,
-                                               reinterpret_cast<unsigned*>(sum.get()));
-    CUDA_TRY(cudaGetLastError());
+    run(cuda, ReadMemory{.data = block.get(), .bytes = bytes, .sum = Tensor(sum.get(), NumberType::i32, {1})});
   });
   unsigned found = 0;
   cuda_copy_to_host(cuda, sum.get(), &found, sizeof(found));

@@ -22,9 +22,11 @@ void attend_piece(const MlaAttention& op, std::int64_t token, std::int64_t first
   const std::int64_t rope_dim = op.q_rope.dim(2);
   Attend work;
   work.heads = std::min(kHeadsPerPiece, op.q_latent.dim(1) - first_head);
-  work.keys = cache_rows(op.cache, op.sequences.i32()[token], 0, rank + rope_dim);
-  work.values = cache_rows(op.cache, op.sequences.i32()[token], 0, rank);
   work.last_position = op.positions.i32()[token];
+  thread_local std::vector<float> widened;
+  const CacheHead head{op.cache, op.scales, op.sequences.i32()[token], 0, 1};
+  work.keys = work.values = cache_rows(head, 0, work.last_position, widened);
+  work.values.layout.in = rank;
   work.scale = op.scale;
 
   thread_local std::vector<float> queries;  // latent and rotated part side by side, as a cache row has them
@@ -63,11 +65,11 @@ void run(Cpu& cpu, const MlaAttention& op) {
 
 void run(Cpu& cpu, const PerHeadGemm& op) {
   const std::int64_t tokens = op.x.dim(0);
-  const std::int64_t heads = op.w.dim(0);
-  const std::int64_t out = op.w.dim(1);
-  const std::int64_t in = op.w.dim(2);
-  assert(op.x.dim(1) == heads && op.x.dim(2) == in && op.y.dim(0) == tokens && op.y.dim(1) == heads &&
-         op.y.dim(2) == out);
+  const std::int64_t heads = op.x.dim(1);
+  const std::int64_t out = op.y.dim(2);
+  const std::int64_t in = op.x.dim(2);
+  assert(op.w.layout.in == in && op.w.layout.out == heads * out && op.w.layout.scales_per_row == 0);
+  assert(op.y.dim(0) == tokens && op.y.dim(1) == heads);
   cpu.pool().parallel_for(heads, grain_for(tokens * out * in), [&](std::int64_t begin, std::int64_t end) {
     thread_local std::vector<const float*> x;
     thread_local std::vector<float*> y;
@@ -79,9 +81,8 @@ void run(Cpu& cpu, const PerHeadGemm& op) {
         y[static_cast<std::size_t>(token)] = op.y.f32() + token * op.y.stride(0) + head * op.y.stride(1);
       }
       DotRows work;
-      work.w.data = op.w.f32() + head * op.w.stride(0);
-      work.w.layout.in = in;
-      work.w.layout.row_bytes = op.w.stride(1) * static_cast<std::int64_t>(sizeof(float));
+      work.w = op.w;
+      work.w.data = op.w.row_values(head * out);
       work.row_end = out;
       work.x = x.data();
       work.y = y.data();

@@ -5,6 +5,7 @@
 
 #include "kernels/device.h"
 #include "kernels/tensor.h"
+#include "kernels/weight_matrix.h"
 
 namespace moetune {
 
@@ -12,6 +13,7 @@ struct MlaAttention {
   Tensor q_latent;   // (tokens, heads, rank) f32: q_nope times the key up-projection
   Tensor q_rope;     // (tokens, heads, rope_dim) f32, outer axes may be strided
   Tensor cache;      // (slots, context, rank + rope_dim): normalised latent, then rotated k_rope
+  Tensor scales{};   // as StoreKv's, one per row
   Tensor sequences;  // (tokens) i32
   Tensor positions;  // (tokens) i32
   Tensor y;          // (tokens, heads, rank) f32: still to be multiplied by the value up-projection
@@ -24,7 +26,8 @@ void run(Cuda& cuda, const MlaAttention& op);
 // y[t, h] = w[h] x[t, h]: one small matrix per head (the absorbed projections of MLA).
 struct PerHeadGemm {
   Tensor x;  // (tokens, heads, in) f32, outer axes may be strided
-  Tensor w;  // (heads, out, in) f32
+  WeightMatrix
+      w;  // (heads * out, in) f32, f16 or bf16; on a GPU in tiles where out is a multiple of 16, else in rows
   Tensor y;  // (tokens, heads, out) f32, outer axes may be strided
 };
 void run(Cpu& cpu, const PerHeadGemm& op);

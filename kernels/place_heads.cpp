@@ -29,7 +29,8 @@ void run(Cpu& cpu, const PlaceHeads& op) {
       run(cpu, StoreKv{.rows = rows.x.reshaped({rows.x.dim(0), rows.x.dim(1) * rows.x.dim(2)}),
                        .sequences = op.sequences,
                        .positions = op.positions,
-                       .cache = rows.cache});
+                       .cache = rows.cache,
+                       .scales = rows.scales});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/cache_number.cuh"
 #include "kernels/cuda/view.cuh"
 
 namespace moetune {
@@ -22,6 +23,8 @@ struct Rows {
   void* cache;
   std::int64_t slot_stride;
   std::int64_t row_stride;
+  float* scales;
+  std::int64_t scale_slot_stride;
 };
 
 struct Work {
@@ -58,7 +61,8 @@ __global__ void __launch_bounds__(32 * kWarps) place_heads(Work work) {
   }
   if (rows.norm != nullptr) {
     const float inverse = rsqrtf(cuda::warp_sum(squares) / static_cast<float>(rows.norm_width) + work.eps);
-    for (int column = lane; column < rows.norm_width; column += 32) head_row[column] *= inverse * rows.norm[column];
+    for (int column = lane; column < rows.norm_width; column += 32)
+      head_row[column] *= inverse * rows.norm[column];
   }
   __syncwarp();
   const std::int32_t position = work.positions[token];
@@ -82,7 +86,18 @@ __global__ void __launch_bounds__(32 * kWarps) place_heads(Work work) {
   if (rows.cache == nullptr) return;
   Number* to = static_cast<Number*>(rows.cache) + work.sequences[token] * rows.slot_stride +
                position * rows.row_stride + head * rows.width;
-  for (int column = lane; column < rows.width; column += 32) to[column] = cuda::narrow<Number>(head_row[column]);
+  float scale = 0.0F;
+  if constexpr (cuda::kHasCacheScales<Number>) {
+    float largest = 0.0F;
+    for (int column = lane; column < rows.width; column += 32)
+      largest = fmaxf(largest, fabsf(head_row[column]));
+    scale = cuda::cache_scale(cuda::warp_max(largest));
+    if (lane == 0)
+      rows.scales[work.sequences[token] * rows.scale_slot_stride + std::int64_t{position} * rows.heads +
+                  head] = scale;
+  }
+  for (int column = lane; column < rows.width; column += 32)
+    to[column] = cuda::cached<Number>(head_row[column], scale);
 }
 
 }  // namespace
@@ -108,6 +123,8 @@ void run(Cuda& cuda, const PlaceHeads& op) {
       to.cache = rows.cache.data();
       to.slot_stride = rows.cache.stride(0);
       to.row_stride = rows.cache.stride(1);
+      to.scales = rows.scales.empty() ? nullptr : rows.scales.f32();
+      to.scale_slot_stride = rows.scales.empty() ? 0 : rows.scales.stride(0);
     }
     heads += to.heads;
     work.widest = std::max(work.widest, to.width);
@@ -121,7 +138,7 @@ void run(Cuda& cuda, const PlaceHeads& op) {
   work.scale = op.scale;
   work.interleaved = op.interleaved;
   work.eps = op.eps;
-  cuda::with_float_type(cache_type, "a KV cache", [&](auto number) {
+  cuda::with_cache_type(cache_type, [&](auto number) {
     cuda::launch(place_heads<decltype(number)>,
                  {.grid = dim3(cuda::blocks_for(heads, kWarps), static_cast<unsigned>(tokens)),
                   .threads = 32 * kWarps,

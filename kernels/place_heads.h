@@ -1,5 +1,5 @@
-// PlaceHeads: what happens to a step's projected heads before attention: norm, rotation (Rope) and their place in the
-// cache. Queries, keys and values in one op, for grouped heads as for MLA's compressed rows.
+// PlaceHeads: what happens to a step's projected heads before attention: norm, rotation (Rope) and their
+// place in the cache. Queries, keys and values in one op, for grouped heads as for MLA's compressed rows.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@ namespace moetune {
 struct PlaceHeads {
   static constexpr int kNoRotation = -1;
   struct Rows {
-    Tensor x;                      // (tokens, heads, width) f32, changed in place; contiguous where it has a norm or a cache
-    Tensor norm{};                 // (n) f32: RMSNorm of the first n elements of each head; empty: none
-    int rotated = kNoRotation;     // first of the 2 * frequencies elements that are rotated
-    Tensor cache{};                // (slots, context, heads * width) f32, f16 or bf16: where they are kept; empty: nowhere
+    Tensor x;       // (tokens, heads, width) f32, changed in place; contiguous where it has a norm or a cache
+    Tensor norm{};  // (n) f32: RMSNorm of the first n elements of each head; empty: none
+    int rotated = kNoRotation;  // first of the 2 * frequencies elements that are rotated
+    Tensor cache{};   // (slots, context, heads * width): where they are kept, as StoreKv does; empty: nowhere
+    Tensor scales{};  // StoreKv's
   };
   static constexpr int kMostRows = 3;
 

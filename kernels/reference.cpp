@@ -28,9 +28,19 @@ float cached(const Tensor& cache, std::int64_t index) {
       return f32_from_f16(load<std::uint16_t>(bytes, index));
     case NumberType::bf16:
       return f32_from_bf16(load<std::uint16_t>(bytes, index));
+    case NumberType::fp8:
+      return f32_from_fp8(load<std::uint8_t>(bytes, index));
+    case NumberType::int8:
+      return static_cast<float>(load<std::int8_t>(bytes, index));
     default:
       throw std::invalid_argument("a KV cache cannot be stored as " + std::string(name_of(cache.type())));
   }
+}
+
+// What a number of this head's row stands for is the stored one times this.
+double scale_of(const Tensor& scales, std::int64_t slot, std::int64_t position, std::int64_t head) {
+  if (scales.empty()) return 1.0;
+  return static_cast<double>(scales.f32()[slot * scales.stride(0) + position * scales.stride(1) + head]);
 }
 
 // In place: scores -> weights that sum to 1.
@@ -91,16 +101,16 @@ void run(const Gemm& op) {
 }
 
 void run(const PerHeadGemm& op) {
-  const std::int64_t out = op.w.dim(1);
-  const std::int64_t in = op.w.dim(2);
+  const std::int64_t out = op.y.dim(2);
+  const std::int64_t in = op.x.dim(2);
   for (std::int64_t token = 0; token < op.x.dim(0); ++token)
     for (std::int64_t head = 0; head < op.x.dim(1); ++head) {
       const float* x = op.x.f32() + token * op.x.stride(0) + head * op.x.stride(1);
       float* y = op.y.f32() + token * op.y.stride(0) + head * op.y.stride(1);
       for (std::int64_t row = 0; row < out; ++row) {
-        const float* w = op.w.f32() + head * op.w.stride(0) + row * op.w.stride(1);
         double sum = 0.0;
-        for (std::int64_t i = 0; i < in; ++i) sum += static_cast<double>(w[i]) * static_cast<double>(x[i]);
+        for (std::int64_t i = 0; i < in; ++i)
+          sum += static_cast<double>(weight_at(op.w, head * out + row, i)) * static_cast<double>(x[i]);
         y[row] = static_cast<float>(sum);
       }
     }
@@ -141,23 +151,23 @@ void run(const Attention& op) {
       const std::int64_t slot = op.sequences.i32()[token];
       const std::int64_t last = op.positions.i32()[token];
       const std::int64_t first = op.window > 0 ? std::max<std::int64_t>(0, last + 1 - op.window) : 0;
-      const std::int64_t column = head / (heads / op.kv_heads) * head_dim;
-      const auto at = [&](const Tensor& cache, std::int64_t position, std::int64_t i) {
-        return static_cast<double>(
-            cached(cache, slot * cache.stride(0) + position * cache.stride(1) + column + i));
+      const std::int64_t kv_head = head / (heads / op.kv_heads);
+      const auto at = [&](const Tensor& cache, const Tensor& scales, std::int64_t position, std::int64_t i) {
+        const std::int64_t index = slot * cache.stride(0) + position * cache.stride(1) + kv_head * head_dim + i;
+        return static_cast<double>(cached(cache, index)) * scale_of(scales, slot, position, kv_head);
       };
       std::vector<double> weights;
       for (std::int64_t position = first; position <= last; ++position) {
         double score = 0.0;
         for (std::int64_t i = 0; i < head_dim; ++i)
-          score += static_cast<double>(q[i]) * at(op.k_cache, position, i);
+          score += static_cast<double>(q[i]) * at(op.k_cache, op.k_scales, position, i);
         weights.push_back(score * static_cast<double>(op.scale));
       }
       softmax(weights);
       for (std::int64_t i = 0; i < head_dim; ++i) {
         double sum = 0.0;
         for (std::int64_t position = first; position <= last; ++position)
-          sum += weights[static_cast<std::size_t>(position - first)] * at(op.v_cache, position, i);
+          sum += weights[static_cast<std::size_t>(position - first)] * at(op.v_cache, op.v_scales, position, i);
         y[i] = static_cast<float>(sum);
       }
     }
@@ -174,8 +184,8 @@ void run(const MlaAttention& op) {
       const std::int64_t slot = op.sequences.i32()[token];
       const std::int64_t last = op.positions.i32()[token];
       const auto at = [&](std::int64_t position, std::int64_t i) {
-        return static_cast<double>(
-            cached(op.cache, slot * op.cache.stride(0) + position * op.cache.stride(1) + i));
+        const std::int64_t index = slot * op.cache.stride(0) + position * op.cache.stride(1) + i;
+        return static_cast<double>(cached(op.cache, index)) * scale_of(op.scales, slot, position, 0);
       };
       std::vector<double> weights;
       for (std::int64_t position = 0; position <= last; ++position) {

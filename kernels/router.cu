@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/pick.cuh"
+#include "kernels/cuda/synthetic_logits.cuh"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
 
@@ -30,6 +31,7 @@ struct Work {
   cuda::Rows weights;
   cuda::PickRule rule;
   int* arrived;  // (tokens), zeros before and after
+  cuda::Synthetic synthetic;
 };
 
 // Four neighbouring elements of a row of weights; is_aligned: all four exist and may be loaded at once.
@@ -67,6 +69,8 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   cuda::let_next_start();
   cuda::wait_for_previous();
 
+  cuda::SyntheticInputs synthetic{};
+  if (share == 0 && lane == 0 && is_expert) synthetic = cuda::load_synthetic(work.synthetic, token, expert);
   const float* x = work.x.row(token);
   float dot = 0.0F;
   float square = 0.0F;
@@ -93,7 +97,7 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   if (share == 0 && lane == 0 && is_expert) {
     float sum = 0.0F;
     for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
-    work.logits.row(token)[expert] = sum * inverse;
+    work.logits.row(token)[expert] = cuda::synthetic_or(work.synthetic, synthetic, static_cast<std::uint32_t>(expert), sum * inverse);
   }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -133,6 +137,11 @@ void run(Cuda& cuda, const Router& op) {
   if (tokens > kMostTokens) {
     run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
     run(cuda, Gemm{.x = op.normed, .w = op.w, .y = op.route.logits});
+    if (!op.synthetic.favour.empty()) {
+      SyntheticLogits synthetic = op.synthetic;
+      synthetic.logits = op.route.logits;
+      run(cuda, synthetic);
+    }
     return run(cuda, op.route);
   }
   const auto experts = static_cast<int>(op.w.layout.out);
@@ -151,7 +160,8 @@ void run(Cuda& cuda, const Router& op) {
                   .ids_stride = op.route.ids.stride(0),
                   .weights = cuda::rows_of(op.route.weights),
                   .rule = cuda::rule_of(op.route, experts),
-                  .arrived = cuda.state().counters(tokens)};
+                  .arrived = cuda.state().counters(tokens),
+                  .synthetic = cuda::synthetic_of(op.synthetic)};
   cuda::with_float_type(op.w.layout.type, "a router", [&](auto number) { launch<decltype(number)>(cuda, op, work); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "kernels/device.h"
 #include "kernels/route.h"
+#include "kernels/synthetic_logits.h"
 #include "kernels/tensor.h"
 #include "kernels/weight_matrix.h"
 
@@ -15,6 +16,7 @@ struct Router {
   float eps = 1e-6F;
   WeightMatrix w;  // (experts, hidden), in rows: scores decide, so they stay as fine as they ship
   Route route;     // its logits are written too
+  SyntheticLogits synthetic{};  // on: these logits decide in place of the product, which is computed all the same
 };
 void run(Cpu& cpu, const Router& op);
 void run(Cuda& cuda, const Router& op);

@@ -19,6 +19,7 @@ enum class RngStage : std::uint32_t {
   bootstrap = 8,
   final_round_seed = 9,
   synthetic_mood = 10,
+  arrivals = 11,
 };
 
 class CounterRng {

@@ -105,6 +105,7 @@ json to_json_value(const Workload& workload) {
                  {"prewarmed", workload.prewarmed},
                  {"poisson_arrivals", workload.poisson_arrivals},
                  {"seed", workload.seed}};
+  if (workload.arrivals_per_s > 0.0) object["arrivals_per_s"] = workload.arrivals_per_s;
   if (!workload.slo.metric.empty())
     object["slo"] = {{"metric", workload.slo.metric}, {"limit_ms", workload.slo.limit_ms}};
   return object;
@@ -114,7 +115,7 @@ Workload workload_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"name", "prompt_tokens", "output_tokens", "sequences", "rounds", "round_prompt_tokens",
                "tool_gap_seconds", "typed_pieces", "piece_gap_seconds", "prewarmed", "poisson_arrivals",
-               "seed", "slo"});
+               "arrivals_per_s", "seed", "slo"});
   Workload workload;
   workload.name = fields.text("name");
   workload.prompt_tokens = static_cast<int>(fields.integer("prompt_tokens", 1, longest_text));
@@ -128,6 +129,7 @@ Workload workload_from_json(const json& object, const std::string& where) {
   workload.piece_gap_seconds = pause_or_none(fields, "piece_gap_seconds");
   if (fields.has("prewarmed")) workload.prewarmed = fields.flag("prewarmed");
   if (fields.has("poisson_arrivals")) workload.poisson_arrivals = fields.flag("poisson_arrivals");
+  if (fields.has("arrivals_per_s")) workload.arrivals_per_s = number_between(fields, "arrivals_per_s", 1e-6, 1e6);
   if (fields.has("seed")) workload.seed = fields.unsigned_integer("seed");
   if (workload.rounds > 1 && workload.round_prompt_tokens == 0)
     refuse(fields.place("round_prompt_tokens"), "0 with " + std::to_string(workload.rounds) + " rounds", "1 or more");

@@ -12,10 +12,11 @@ namespace moetune {
 namespace {
 using enum Direction;
 
-constexpr std::array<MetricFacts, 19> table{{
+constexpr std::array<MetricFacts, 20> table{{
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}, true},
     {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}, true},
     {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}, true},
+    {"arrivals_per_s", neither, "requests/s", "rate at which requests arrive, the same for a whole study", {}},
     {"task_tax_ms", smaller_is_better, "ms per task", "tax summed over an agent's task", {}, true},
     {"tax_share",
      smaller_is_better,

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "tuner/trial.h"
 
 namespace moetune {
@@ -19,6 +21,9 @@ struct TargetResult {
 class Target {
  public:
   virtual ~Target() = default;
+  // Goes on with another setup, keeping what both have in common; false, with nothing changed: make a new target. Throws
+  // InputError for a setup that is wrong.
+  virtual bool take_over(const nlohmann::json&) { return false; }
   // Measures one configuration. progress, when given, is called with short words on what happens now ("loading int4
   // experts", "measuring 12/40"). Expected failures come back as outcomes; an exception means the worker is unusable.
   virtual TargetResult measure(const Configuration& configuration, std::uint64_t seed,

@@ -44,7 +44,11 @@ TrialRunner::TrialRunner(TrialRunnerSettings settings, const Interruption& inter
   if (settings_.memory_kill_counter.empty()) settings_.memory_kill_counter = memory_kill_counter_file();
 }
 
-TrialRunner::~TrialRunner() = default;
+TrialRunner::~TrialRunner() {
+  if (!settings_.seat || !worker_ || worker_->has_ended()) return;
+  worker_->report_to({}, {});
+  settings_.seat->worker = std::move(worker_);
+}
 
 std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& configuration,
                                       std::uint64_t seed) {
@@ -136,16 +140,12 @@ TrialRunner::Attempt TrialRunner::without_answer(const WorkerEvent& event, std::
 
 bool TrialRunner::start_worker() {
   if (worker_ && worker_->has_ended()) worker_.reset();  // killed between two trials: not this trial's fault
+  if (!worker_) take_seated_worker();
   std::string problem;
   for (int tried = 1; !worker_; ++tried) {
     if (interruption_.requested()) return false;
-    worker_ = std::make_unique<WorkerProcess>(
-        settings_.worker_command, interruption_,
-        [this](const std::string& line) {
-          if (settings_.on_message) settings_.on_message("worker: " + line);
-        },
-        settings_.on_tick);
-    problem = set_up_worker();
+    worker_ = std::make_unique<WorkerProcess>(settings_.worker_command, interruption_, lines(), settings_.on_tick);
+    problem = set_up_worker(false);
     if (problem.empty()) return worker_ != nullptr;
     worker_.reset();
     if (tried == tries) throw std::runtime_error("no worker can be started: it " + problem);
@@ -155,12 +155,27 @@ bool TrialRunner::start_worker() {
   return true;
 }
 
-std::string TrialRunner::set_up_worker() {
+// One that cannot be set up again is no loss: a fresh one takes its place.
+void TrialRunner::take_seated_worker() {
+  if (!settings_.seat || !settings_.seat->worker) return;
+  worker_ = std::move(settings_.seat->worker);
+  if (worker_->has_ended()) return worker_.reset();
+  worker_->report_to(lines(), settings_.on_tick);
+  if (!set_up_worker(true).empty()) worker_.reset();
+}
+
+std::function<void(const std::string&)> TrialRunner::lines() {
+  return [this](const std::string& line) {
+    if (settings_.on_message) settings_.on_message("worker: " + line);
+  };
+}
+
+std::string TrialRunner::set_up_worker(bool is_known) {
   const auto deadline = after(settings_.setup_limit_seconds);
   doing_.clear();
-  say_progress("starting the worker");
+  say_progress(is_known ? "setting the worker up for something else" : "starting the worker");
   worker_->send(message::Setup{.tuner_pid = ::getpid(), .document = settings_.setup});
-  bool greeted = false;
+  bool greeted = is_known;
   while (true) {
     const WorkerEvent event = worker_->wait(deadline);
     if (std::holds_alternative<worker_event::Interrupted>(event)) {

@@ -19,6 +19,12 @@
 
 namespace moetune {
 
+// Where a runner leaves a worker that is still well, and the next one finds it: it is set up anew, and a target may keep what
+// both have in common, such as weights. Must not outlive the Interruption of the runners.
+struct WorkerSeat {
+  std::unique_ptr<WorkerProcess> worker;
+};
+
 struct TrialRunnerSettings {
   // What to exec. /proc/self/exe is the running program even when its file was replaced meanwhile.
   std::vector<std::string> worker_command{"/proc/self/exe", "worker"};
@@ -28,13 +34,14 @@ struct TrialRunnerSettings {
   std::function<void(const std::string& words)> on_progress;  // what the worker does now; may be empty
   std::function<void(const std::string& line)> on_message;  // lines the worker printed, retries; may be empty
   std::function<void()> on_tick;    // several times a second while waiting; may be empty
+  std::shared_ptr<WorkerSeat> seat;  // empty: the worker ends with its runner
   std::string memory_kill_counter;  // file, see memory_kills.h; empty: this process's own
 };
 
 class TrialRunner {
  public:
   TrialRunner(TrialRunnerSettings settings, const Interruption& interruption);
-  ~TrialRunner();  // ends the worker
+  ~TrialRunner();  // ends the worker, or leaves it in the seat
   TrialRunner(const TrialRunner&) = delete;
   TrialRunner& operator=(const TrialRunner&) = delete;
 
@@ -55,8 +62,10 @@ class TrialRunner {
   Attempt without_answer(const WorkerEvent& event, std::int64_t number,
                          std::optional<std::uint64_t> kills_before);
   bool start_worker();  // false: interrupted
-  // Empty: it is ready. Otherwise what went wrong.
-  std::string set_up_worker();
+  void take_seated_worker();
+  // Empty: it is ready. Otherwise what went wrong. is_known: it has said who it is, to an earlier runner.
+  std::string set_up_worker(bool is_known);
+  std::function<void(const std::string&)> lines();  // for what the worker prints
   void say_progress(const std::string& words);
 
   TrialRunnerSettings settings_;

@@ -183,7 +183,8 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     TrialRunner runner(runner_settings, interruption);  // its worker must be gone before the final round
     result = search(request, searcher, log, runner, standing, interruption);
   }
-  if (result.stop != TuneResult::Stop::interrupted && request.finalists) {
+  if (result.stop != TuneResult::Stop::interrupted && request.finalists && !request.stops_before_final_round) {
+    runner_settings.seat.reset();  // every turn has a process of its own
     runner_settings.setup = request.timing_setup;
     if (!measure_again(request, log, runner_settings, standing, interruption))
       result = {TuneResult::Stop::interrupted, "interrupted in the final round"};

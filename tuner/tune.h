@@ -50,6 +50,7 @@ struct TuneRequest {
   // Which trials of the search the final round measures again; a pure function. May be empty: no final round.
   std::function<std::vector<std::int64_t>(std::span<const Trial>)> finalists;
   nlohmann::json timing_setup;                              // for its workers
+  bool stops_before_final_round = false;  // it is left to a later call over the same log
   std::function<void(const TuneStatus&)> on_status;         // may be empty
   std::function<void(const std::string& line)> on_message;  // may be empty
 };

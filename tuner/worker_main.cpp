@@ -90,6 +90,17 @@ std::unique_ptr<Target> set_up(Channel& tuner, const TargetFactory& make_target,
   return nullptr;
 }
 
+// False: there is nothing to keep. What is wrong with a setup is said by the new target.
+bool take_over(Channel& tuner, Target* target, const nlohmann::json& document) {
+  try {
+    if (target == nullptr || !target->take_over(document)) return false;
+  } catch (const std::exception&) {
+    return false;
+  }
+  tuner.say(message::Ready{});
+  return true;
+}
+
 // False: the target threw, this process must not measure any more.
 bool measure(Channel& tuner, Target& target, const message::Measure& request) {
   const auto give_up = [&](bool out_of_memory, const std::string& reason) {
@@ -132,6 +143,8 @@ int serve_worker(const TargetFactory& make_target) {
     if (const auto* setup = std::get_if<message::Setup>(&*request)) {
       // The tuner may have died before the kernel was asked to watch it.
       if (setup->tuner_pid != ::getppid()) return unusable;
+      if (take_over(tuner, target.get(), setup->document)) continue;
+      target.reset();  // its memory before the next one's
       target = set_up(tuner, make_target, setup->document);
       if (!target) return unusable;
     } else if (!target || !measure(tuner, *target, std::get<message::Measure>(*request))) {

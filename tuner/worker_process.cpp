@@ -125,6 +125,11 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& command, const Inte
 
 WorkerProcess::~WorkerProcess() { end(); }
 
+void WorkerProcess::report_to(std::function<void(const std::string&)> on_line, std::function<void()> on_tick) {
+  on_line_ = std::move(on_line);
+  on_tick_ = std::move(on_tick);
+}
+
 void WorkerProcess::send(const ToWorker& message) { pending_ += to_line(message); }
 
 WorkerEvent WorkerProcess::wait(Clock::time_point deadline) {

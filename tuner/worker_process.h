@@ -55,6 +55,9 @@ class WorkerProcess {
   // deadline, comes first.
   WorkerEvent wait(Clock::time_point deadline);
 
+  // Who is told from now on: the worker may go from one runner to the next.
+  void report_to(std::function<void(const std::string&)> on_line, std::function<void()> on_tick);
+
   // Ended without having been told to? Between two trials somebody may have killed it.
   bool has_ended();
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/facts/synthetic_routing.h"
 #include "kernels/number_type.h"
 
 namespace moetune {
@@ -50,6 +51,7 @@ struct ModelSpec {
   // A preset (engine/presets.h): published geometry, generated weights.
   bool is_synthetic = false;
   std::string approximation;  // what runs otherwise than in the published model; shown wherever it is named
+  std::optional<SyntheticRouting> synthetic_routing;  // empty: the generated router decides, at random
   int fold = 1;               // so many layers share one set of weights: engine/folding.h
 
   int layers = 0;       // transformer blocks

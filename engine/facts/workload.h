@@ -23,7 +23,8 @@ struct Workload {
   int typed_pieces = 1;            // completion: prompt arrives in equal pieces
   double piece_gap_seconds = 0.0;
   bool prewarmed = false;
-  bool poisson_arrivals = false;
+  bool poisson_arrivals = false;   // requests arrive one by one, at random times
+  double arrivals_per_s = 0.0;     // of them; 0: 0.8 of what the default configuration completes here
   Slo slo = {};
   std::uint64_t seed = 1;          // which windows of the calibration text
 

@@ -21,7 +21,7 @@ constexpr int kWeightBytes = kRows * 64 * 2;  // rows of 64, half of them used: 
 constexpr int kSharedBytes = kQueryBytes + 2 * kTileBytes + kWeightBytes;
 constexpr float kLog2E = 1.4426950408889634F;
 
-__global__ void __launch_bounds__(kThreads, 1) attend_latent(AttendShape shape, AttendInputs in) {
+__global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape shape, AttendInputs in) {
   extern __shared__ __align__(128) unsigned char shared[];  // queries, two tiles, weights
   __shared__ Run run;
   __shared__ float tops[2][kRows];  // of either half of a tile's keys
@@ -180,7 +180,7 @@ bool attends_latent_as_prompt(Cuda& cuda, NumberType cache_type, const AttendSha
 }
 
 void attend_latent_prompt(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
-  launch(attend_latent,
+  launch(attend_latent_run,
          {.grid = dim3(blocks_for(std::int64_t{shape.tokens} * shape.heads, kRows)), .threads = kThreads, .shared_bytes = kSharedBytes},
          cuda.state().stream, true, shape, in);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/sliced_gemm.cuh"
 #include "kernels/cuda/tile_stream.cuh"
 
 namespace moetune::cuda {
@@ -11,16 +12,17 @@ namespace {
 // Few columns leave room for deeper rings: more of the weights are on their way before the activations are there.
 template <int NT>
 inline constexpr int kStages = NT == 1 ? 12 : 8;
+inline constexpr int kDeepStages = 16;  // where all blocks still find room at once
 constexpr int kMostWarps = 8;
 
 // One block a tile: its warps share the chunks, then add up in the order of the warps. kIsStaged: x is f32, up to eight rows
 // that are staged, times the norm's weight where there is one (the products are scaled by 1 / rms when they are done, so that
 // x is read once); else x16 are bf16 rows.
-template <NumberType type, int NT, bool kIsStaged>
+template <NumberType type, int NT, bool kIsStaged, int stages>
 __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, const __nv_bfloat16* x16,
                                                                int staged_bytes) {
   extern __shared__ __align__(16) unsigned char shared[];
-  using Stream = TileStream<type, NT, kStages<NT>>;
+  using Stream = TileStream<type, NT, stages>;
   __shared__ float squares[kMostWarps][kStagedRows];  // of each warp's part of each row
   const auto warps = static_cast<int>(blockDim.x / 32);
   const auto warp = static_cast<int>(threadIdx.x / 32);
@@ -42,6 +44,15 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   let_next_start();
   wait_for_previous();
   const int parts = kIsStaged ? parts_for(op.tokens) : 1;
+  // What the sum is added to is asked for now: at the end it would be waited for.
+  const auto y_of = [&](int i) -> float* {
+    const int row = tile_of_part * 16 + i % 16;
+    const int token = base + i / 16;
+    return row < part.out && token < op.tokens ? part.y.row(token) + row : nullptr;
+  };
+  const auto thread = static_cast<int>(threadIdx.x);
+  const float* first_y = op.accumulates ? y_of(thread) : nullptr;
+  const float before = first_y != nullptr ? *first_y : 0.0F;
   float sums[NT][4] = {};
   if constexpr (kIsStaged) {
     unsigned char* staged = shared + warps * Stream::kRingBytes + warp * staged_bytes;
@@ -84,10 +95,10 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   auto* blocks = reinterpret_cast<float*>(shared);
   store_sums(blocks + warp * 128 * NT, sums);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < 128 * NT; i += static_cast<int>(blockDim.x)) {
-    const int row = tile_of_part * 16 + i % 16;
+  for (int i = thread; i < 128 * NT; i += static_cast<int>(blockDim.x)) {
+    float* to = y_of(i);
+    if (to == nullptr) continue;
     const int token = base + i / 16;
-    if (row >= part.out || token >= op.tokens) continue;
     float sum = 0.0F;
     for (int from = 0; from < warps; ++from)
       for (int column = i / 16; column < i / 16 + parts * op.tokens; column += op.tokens)
@@ -100,9 +111,9 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
         for (int other = 0; other < warps; ++other) square += squares[other][token];
         sum *= rsqrtf(square / static_cast<float>(op.in) + op.eps);
       }
-    if (part.bias != nullptr) sum += part.bias[row];
-    float& to = part.y.row(token)[row];
-    to = op.accumulates ? to + sum : sum;
+    if (part.bias != nullptr) sum += part.bias[tile_of_part * 16 + i % 16];
+    if (op.accumulates) sum += i == thread ? before : *to;
+    *to = sum;
   }
 }
 
@@ -113,10 +124,10 @@ int warps_of(Cuda& cuda, const TileGemm& op) {
   return std::clamp(op.chunks / 4, 1, wanted);
 }
 
-template <NumberType type, int NT, bool kIsStaged>
+template <NumberType type, int NT, bool kIsStaged, int stages = kStages<NT>>
 void launch_tiles(Cuda& cuda, const TileGemm& op, int warps, const __nv_bfloat16* x16, int staged) {
-  using Stream = TileStream<type, NT, kStages<NT>>;
-  launch(tiles_by_rows<type, NT, kIsStaged>,
+  using Stream = TileStream<type, NT, stages>;
+  launch(tiles_by_rows<type, NT, kIsStaged, stages>,
          {.grid = dim3(static_cast<unsigned>(op.tiles), blocks_for(op.tokens, 8 * NT)),
           .threads = 32 * warps,
           .shared_bytes = warps * (std::max(Stream::kRingBytes, NT * 512) + staged)},
@@ -128,12 +139,25 @@ int staged_bytes_of(const TileGemm& op, int warps) {
   return staged_bytes(parts_for(op.tokens) * op.tokens, (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
 }
 
+bool has_room_for_deep(Cuda& cuda, const TileGemm& op, int warps, int staged) {
+  constexpr int kOfBlock = 2 * 1024;  // what the runtime keeps, and what the kernel declares itself
+  int room = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerMultiprocessor, cuda.state().ordinal));
+  const int blocks_each = (op.tiles + cuda.state().multiprocessors - 1) / cuda.state().multiprocessors;
+  return blocks_each * (warps * (kDeepStages * 1024 + staged) + kOfBlock) <= room;
+}
+
 template <NumberType type>
 void run_type(Cuda& cuda, const TileGemm& op) {
   const int width = op.chunks * Format<type>::kChunk;
   const int warps = warps_of(cuda, op);
-  if (const int staged = staged_bytes_of<type>(op, warps); staged > 0)
+  if (is_sliced(op)) return sliced_gemm(cuda, type, op);
+  if (const int staged = staged_bytes_of<type>(op, warps); staged > 0) {
+    if constexpr (type == NumberType::bf16)
+      if (has_room_for_deep(cuda, op, warps, staged))
+        return launch_tiles<type, 1, true, kDeepStages>(cuda, op, warps, nullptr, staged);
     return launch_tiles<type, 1, true>(cuda, op, warps, nullptr, staged);
+  }
   if (op.norm != nullptr) throw std::logic_error("norm_fits() was not asked");
   auto* x16 = static_cast<__nv_bfloat16*>(cuda.state().scratch(
       static_cast<std::size_t>(op.tokens) * static_cast<std::size_t>(width) * sizeof(__nv_bfloat16)));
@@ -147,6 +171,7 @@ void run_type(Cuda& cuda, const TileGemm& op) {
 }  // namespace
 
 bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op) {
+  if (is_sliced(op)) return true;
   bool fits = false;
   with_tile_type(type, [&](auto constant) {
     fits = staged_bytes_of<decltype(constant)::value>(op, warps_of(cuda, op)) > 0;

@@ -122,6 +122,7 @@ class Bench {
     row("experts", expert_bytes, [&](const Layer& l) { experts(l); });
     row("moe", router_bytes + expert_bytes, [&](const Layer& l) { route(l), experts(l); });
     if (shape_.shared > 0) row("shared", shared_bytes, [&](const Layer& l) { shared(l); });
+    row("attn+o", kv_bytes + 2.0 * hidden * q, [&](const Layer& l) { attend(l), output(l); });
     row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes, [&](const Layer& l) {
       project(l), place(l), attend(l), output(l), route(l), experts(l);
       if (shape_.shared > 0) shared(l);

@@ -1,5 +1,8 @@
 // However tokens are cut into steps, and whatever runs beside them, the logits are the same bits. Against
 // transformers: golden_test.cpp.
+#include <stdexcept>
+
+#include "engine/option_rules.h"
 #include "tests/support/golden.h"
 
 namespace moetune::testing {
@@ -68,6 +71,41 @@ TEST_P(EngineSteps, PrefillGivesTheLastRow) {
   const std::span<const float> last = engine.prefill(0, expected.ids);
   const std::span<const float> all(expected.logits);
   EXPECT_LE(largest_difference(last, all.last(static_cast<std::size_t>(engine.spec().vocabulary))), 2e-3);
+}
+
+TEST_P(EngineSteps, DecodingInTwoHalvesIsDecoding) {
+  const Golden expected = golden(GetParam());
+  for (const char* ranks : {"1", "2"}) {
+    const EngineOptions options = options_with({{"tensor_parallel", ranks}});
+    if (objection_to_options(spec_of(*expected.checkpoint), options, {})) continue;  // it cannot be split
+    Engine engine(expected.checkpoint, options, {.sequences = 1, .context_tokens = 40, .step_tokens = 8});
+    engine.prefill(0, std::span(expected.ids).first(8));
+    const std::vector<StepToken> first = step_of(expected.ids, 8, 9);
+    const Decoded whole = engine.decode({.first = first, .steps = 5});
+    engine.start_decode({.first = first, .steps = 5});
+    const Decoded halves = engine.finish_decode();
+    EXPECT_EQ(halves.ids, whole.ids) << ranks;
+    EXPECT_EQ(halves.step_seconds.size(), 5U) << ranks;
+    EXPECT_THROW(engine.finish_decode(), std::logic_error) << ranks;
+  }
+}
+
+// Other limits keep the weights and forget the contexts.
+TEST_P(EngineSteps, OtherLimitsGiveTheSameLogits) {
+  const Golden expected = golden(GetParam());
+  const EngineOptions options;
+  Engine engine(expected.checkpoint, options, {.sequences = 1, .context_tokens = 20, .step_tokens = 4});
+  const std::vector<float> before = teacher_forced(engine, std::span(expected.ids).first(20), 4);
+  for (const EngineLimits& limits : {EngineLimits{.sequences = 3, .context_tokens = 50, .step_tokens = 20, .logit_rows = 20},
+                                     EngineLimits{.sequences = 1, .context_tokens = 20, .step_tokens = 1, .logit_rows = 1}}) {
+    ASSERT_TRUE(engine.reconfigure(options, limits));
+    EXPECT_EQ(engine.limits().sequences, limits.sequences);
+    EXPECT_EQ(engine.limits().context_tokens, limits.context_tokens);
+    const int slot = limits.sequences - 1;
+    const std::vector<float> after =
+        teacher_forced(engine, std::span(expected.ids).first(20), static_cast<std::size_t>(limits.step_tokens), slot);
+    expect_identical(after, before, std::to_string(limits.sequences) + " sequences");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, EngineSteps, ::testing::ValuesIn(golden_names()),

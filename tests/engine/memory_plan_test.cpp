@@ -40,7 +40,9 @@ TEST(MemoryPlan, IsWhatTheEngineHolds) {
                                {{"expert_quant", "int4"}, {"dense_quant", "int4_g32"}},
                                {{"expert_quant", "int4_g32"}, {"tensor_parallel", "2"}},
                                {{"tensor_parallel", "2"}, {"dense_quant", "int8"}, {"expert_cache", "0.7"}},
-                               {{"kv_type", "bf16"}, {"prefill_chunk", "8"}}})
+                               {{"kv_type", "bf16"}, {"prefill_chunk", "8"}},
+                               {{"kv_type", "fp8"}},
+                               {{"kv_type", "int8"}, {"tensor_parallel", "2"}}})
       for (const EngineLimits& limits :
            {EngineLimits{.sequences = 1, .context_tokens = 90, .step_tokens = 30},
             EngineLimits{.sequences = 5, .context_tokens = 60, .step_tokens = 20, .logit_rows = 5}})

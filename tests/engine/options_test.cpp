@@ -32,7 +32,6 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
   const ModelSpec mla = spec_from(splittable_mla());
   const std::vector<std::pair<Settings, std::vector<std::string>>> refused{
       {{{"top_k", "5"}}, {"top_k: 5", "1 .. 4"}},
-      {{{"kv_type", "int8"}}, {"kv_type: int8", "f32, f16, bf16"}},
       {{{"tensor_parallel", "8"}}, {"tensor_parallel: 8: 4 heads", "1, 2, 4"}},
       {{{"tensor_parallel", "4"}, {"expert_quant", "int4_g32"}},
        {"expert inner width 64 is cut into parts of 16", "group of 32", "accepted: 1, 2)"}},
@@ -194,6 +193,8 @@ TEST(Options, EachActsOnTheLogits) {
   for (const auto& [settings, most] :
        std::vector<std::pair<Settings, double>>{{{{"kv_type", "bf16"}}, 1.0},
                                                 {{{"kv_type", "f16"}}, 0.2},
+                                                {{{"kv_type", "int8"}}, 2.0},
+                                                {{{"kv_type", "fp8"}}, 12.0},
                                                 {{{"dense_quant", "int8"}}, 2.0},
                                                 {{{"expert_quant", "int8"}}, 2.0},
                                                 {{{"expert_quant", "int4_g32"}}, 12.0},

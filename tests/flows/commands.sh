@@ -41,6 +41,34 @@ done
 expect_exit 0 "$MOETUNE" list models
 expect_in out.txt '^tiny-moe +5 +32 +8 +bf16'
 
+# Single ops, against what memory here reaches.
+expect_exit 0 "$MOETUNE" measure --op moe,attention,head --tokens 1,3 --runs 6 --device cpu
+expect_in out.txt '^moe +3 +[0-9.]+ +[0-9.]+ - [0-9.]+ '
+expect_in out.txt 'Measured here: [0-9]+ GB/s read'
+expect_exit 0 "$MOETUNE" measure --op all --type int8 --tokens 2 --runs 6 --device cpu --json \
+  --model qwen3-30b-a3b:layers=2,experts=8,top_k=2,inner=32,kv_heads=2,head_dim=16,hidden=64,heads=4,vocabulary=97
+python3 - <<'PY' || fail "measure --op --json is not what it should be"
+import json
+document = json.load(open("out.txt"))
+results = {result["op"]: result for result in document["results"]}
+assert set(results) == {"read", "attention", "attention_half", "router", "experts", "routed", "moe", "layer", "head"}, results.keys()
+assert document["knobs"]["expert_quant"] == "int8" and document["read_gb_per_s"] > 0 and document["tensor_tflops"] is None
+for result in results.values():
+    assert result["microseconds"] > 0 and result["low"] <= result["microseconds"] <= result["high"] and result["n"] == 6, result
+assert results["moe"]["distinct_layers"] == 16 and results["moe"]["experts_touched"] >= 2, results["moe"]
+assert any("routing fitted to published statistics" in note for note in document["notes"]), document["notes"]
+PY
+expect_exit 2 "$MOETUNE" measure --op moo --device cpu
+expect_in err.txt "no op named 'moo' .accepted: all, read, attention, .*router"
+expect_exit 2 "$MOETUNE" measure --op shared --device cpu --model qwen3-30b-a3b
+expect_in err.txt "'shared': qwen3-30b-a3b has none"
+expect_exit 2 "$MOETUNE" measure --op moe --tokens 0 --device cpu
+expect_in err.txt "--tokens: '0'"
+expect_exit 2 "$MOETUNE" measure --op moe --type int3 --device cpu
+expect_in err.txt 'int3'
+expect_exit 2 "$MOETUNE" measure --op attention --prompt --tokens 64 --context 32 --device cpu
+expect_in err.txt '--context: 32'
+
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --feed prefill --out prefill.npy --json
 python3 - <<'PY' || fail "logits.npy is not what NumPy's format says"

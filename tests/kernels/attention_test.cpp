@@ -10,13 +10,13 @@
 #include "kernels/number_convert.h"
 #include "kernels/reference.h"
 #include "kernels/run.h"
+#include "tests/support/random_cache.h"
+#include "tests/support/relative_error.h"
 #include "tests/support/tensors.h"
 
 namespace moetune {
 namespace {
 using namespace testing;
-
-constexpr NumberType kCacheTypes[] = {NumberType::f32, NumberType::f16, NumberType::bf16};
 
 struct Shape {
   int heads;
@@ -48,14 +48,15 @@ TEST(Attention, ComesCloseToTheReferenceForEveryCacheTypeAndShape) {
           Device device = cpu(threads);
           const Step step(shape.context);
           const OwnedTensor q = random_floats({3, shape.heads, shape.head_dim}, 1);
-          const std::int64_t width = shape.kv_heads * shape.head_dim;
-          const OwnedTensor k = stored_as(type, random_floats({2, shape.context, width}, 2).view());
-          const OwnedTensor v = stored_as(type, random_floats({2, shape.context, width}, 3).view());
+          const RandomCache k = RandomCache::of(type, 2, shape.context, shape.kv_heads, shape.head_dim, 2);
+          const RandomCache v = RandomCache::of(type, 2, shape.context, shape.kv_heads, shape.head_dim, 3);
           const OwnedTensor y = poisoned({3, shape.heads, shape.head_dim});
           const OwnedTensor expected = poisoned({3, shape.heads, shape.head_dim});
           Attention op{.q = q.view(),
-                       .k_cache = k.view(),
-                       .v_cache = v.view(),
+                       .k_cache = k.rows.view(),
+                       .v_cache = v.rows.view(),
+                       .k_scales = k.scales.view(),
+                       .v_scales = v.scales.view(),
                        .sequences = step.sequences.view(),
                        .positions = step.positions.view(),
                        .y = y.view(),
@@ -69,6 +70,23 @@ TEST(Attention, ComesCloseToTheReferenceForEveryCacheTypeAndShape) {
                        name_of_instruction_set(set) + " " + std::string(name_of(type)) + " " +
                            std::to_string(shape.heads) + " heads of " + std::to_string(shape.head_dim));
         }
+  }
+}
+
+// What a type of few bits keeps of a number: something is lost, and no more than its steps are wide.
+TEST(StoreKv, KeepsWhatTheTypeCan) {
+  const OwnedTensor random = random_floats({2 * 30, 4 * 24}, 7);
+  for (const auto& [type, most] : {std::pair{NumberType::f32, 0.0},
+                                   {NumberType::f16, 4e-4},
+                                   {NumberType::bf16, 3e-3},
+                                   {NumberType::int8, 8e-3},
+                                   {NumberType::fp8, 4e-2}}) {
+    const std::vector<float> kept = RandomCache::of(type, 2, 30, 4, 24, 7).values();
+    const double error = relative_error(kept, values_of(random.view()));
+    EXPECT_LE(error, most) << name_of(type);
+    if (type != NumberType::f32) {
+      EXPECT_GT(error, most / 10.0) << name_of(type);
+    }
   }
 }
 
@@ -142,7 +160,7 @@ TEST(Attention, OneTokenAtATimeGivesTheBitsOfAllAtOnce) {
 
 TEST(StoreKv, WritesItsRowsAndNothingElse) {
   Device device = cpu();
-  for (const NumberType type : kCacheTypes) {
+  for (const NumberType type : {NumberType::f32, NumberType::f16, NumberType::bf16}) {
     const OwnedTensor rows = filled({2, 3}, [](std::int64_t i) { return static_cast<float>(i) + 0.25F; });
     const OwnedTensor cache = stored_as(type, filled({2, 4, 3}, [](std::int64_t) { return -1.0F; }).view());
     run(device, StoreKv{.rows = rows.view(),
@@ -162,16 +180,18 @@ TEST(StoreKv, WritesItsRowsAndNothingElse) {
   }
 }
 
-TEST(StoreKv, RefusesPackedCaches) {
+TEST(StoreKv, RefusesBytesWithoutScalesAndOtherTypes) {
   Device device = cpu();
   const OwnedTensor rows = random_floats({1, 4}, 1);
-  const OwnedTensor bytes(device, NumberType::int8, {1, 1, 4});
+  const OwnedTensor cache = random_floats({1, 1, 4}, 2);
   const OwnedTensor zero = ids({0});
-  EXPECT_THROW(run(device, StoreKv{.rows = rows.view(),
-                                   .sequences = zero.view(),
-                                   .positions = zero.view(),
-                                   .cache = bytes.view()}),
-               std::invalid_argument);
+  for (const NumberType type : {NumberType::int8, NumberType::i32})
+    EXPECT_THROW(run(device, StoreKv{.rows = rows.view(),
+                                     .sequences = zero.view(),
+                                     .positions = zero.view(),
+                                     .cache = Tensor(cache.view().data(), type, {1, 1, 4})}),
+                 std::invalid_argument)
+        << name_of(type);
 }
 
 }  // namespace

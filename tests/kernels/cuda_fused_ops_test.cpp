@@ -216,10 +216,15 @@ Experts random_experts(Device& cpu, NumberType type, std::int64_t hidden, std::i
   return experts;
 }
 
+// Few tokens keep sixteen bits of the activations; f16 weights become bf16 whatever the step.
+double tolerance_for(NumberType type, std::int64_t tokens, std::int64_t few) {
+  return tokens <= few && type != NumberType::f16 ? 3e-4 : 8e-3;
+}
+
 TEST_F(CudaFusedOps, RoutedFeedForward) {
   constexpr std::int64_t kExperts = 9;
   for (const NumberType type : kTileTypes)
-    for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}})
+    for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}, {48, 2128}})
       for (const std::int64_t k : {1, 2, 8})
         for (const std::int64_t tokens : {1, 2, 9}) {
           const Experts experts = random_experts(cpu_, type, hidden, inner, kExperts);
@@ -255,16 +260,16 @@ TEST_F(CudaFusedOps, RoutedFeedForward) {
                                       .rows = rows.view()},
                               .weights = weights.view(),
                               .y = y.view()});
-          expect_near(gy, y.view(), 8e-3, std::string(name_of(type)) + " " + std::to_string(hidden) + "/" +
-                                              std::to_string(inner) + ", k " + std::to_string(k) + ", " +
-                                              std::to_string(tokens) + " tokens");
+          expect_near(gy, y.view(), tolerance_for(type, tokens, 1),
+                      std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) + ", k " +
+                          std::to_string(k) + ", " + std::to_string(tokens) + " tokens");
         }
 }
 
 TEST_F(CudaFusedOps, DenseFeedForward) {
   for (const NumberType type : kTileTypes)
     for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {128, 1000}})
-      for (const std::int64_t tokens : {1, 5, 8, 9}) {
+      for (const std::int64_t tokens : {1, 2, 3, 4, 5, 8, 9}) {
         const OwnedMatrix gate = random_weights(type, inner, hidden, 1);
         const OwnedMatrix up = random_weights(type, inner, hidden, 2);
         const OwnedMatrix down = random_weights(type, hidden, inner, 3);
@@ -287,8 +292,9 @@ TEST_F(CudaFusedOps, DenseFeedForward) {
                               .gated = gated.view(),
                               .upped = upped.view(),
                               .y = y.view()});
-        expect_near(gy, y.view(), 8e-3, std::string(name_of(type)) + " " + std::to_string(hidden) + "/" +
-                                            std::to_string(inner) + ", " + std::to_string(tokens) + " tokens");
+        expect_near(gy, y.view(), tolerance_for(type, tokens, 4),
+                    std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) + ", " +
+                        std::to_string(tokens) + " tokens");
       }
 }
 

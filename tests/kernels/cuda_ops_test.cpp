@@ -99,8 +99,9 @@ TEST_F(CudaOps, GemmInTiles) {
                                   {16, 128},
                                   {101, 192},
                                   {64, 769},
+                                  {9000, 64},
                                   {130, 2048}})
-      for (const std::int64_t tokens : {1, 3, 8, 9, 33}) {
+      for (const std::int64_t tokens : {1, 3, 5, 8, 9, 33, 64}) {
         const OwnedMatrix w = random_weights(type, out, in, 1);
         const OwnedTensor x = bf16_floats({tokens, in}, 2);
         const OwnedTensor bias = random_floats({out}, 3);
@@ -115,7 +116,7 @@ TEST_F(CudaOps, GemmInTiles) {
         // f16 weights are rounded to bf16 on their way into the tensor cores; in large steps so is a weight with its scale.
         const bool is_prompt = tokens >= prompt_path().least_tokens;
         const bool has_scale = type == NumberType::fp8 || type == NumberType::int4 || type == NumberType::int4_g32;
-        expect_near(gy, y.view(), type == NumberType::f16 || (is_prompt && has_scale) ? 4e-3 : 2e-6,
+        expect_near(gy, y.view(), type == NumberType::f16 || (is_prompt && has_scale) ? 4e-3 : 4e-6,
                     std::string(name_of(type)) + " " + std::to_string(out) + "x" + std::to_string(in) + ", " +
                         std::to_string(tokens) + " tokens");
       }
@@ -211,7 +212,7 @@ TEST_F(CudaOps, ExpertsInSlotsAndWaves) {
   for (const NumberType type : kTileTypes)
     for (const auto& [hidden, inner] :
          {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {128, 160}, {256, 768}})
-      for (const std::int64_t tokens : {1, 2, 7, 40, 130}) {
+      for (const std::int64_t tokens : {1, 2, 7, 12, 17, 40, 130}) {
         const ExpertLayout rows = ExpertLayout::of(type, hidden, inner);
         const ExpertLayout tiles = ExpertLayout::of(type, hidden, inner, Packing::tiles);
         Buffer slots(cpu_, rows.bytes * kExperts);
@@ -331,7 +332,7 @@ TEST_F(CudaOps, StoringAndLatentAttention) {
     const OwnedTensor q_rope = random_floats({3, heads, rope}, 4);
     const OwnedTensor sequences = ids({1, 0, 1});
     const OwnedTensor positions = ids({299, 17, 3});
-    const OwnedTensor w = random_floats({heads, 7, rank}, 5);
+    const OwnedMatrix w = random_weights(NumberType::f32, heads * 7, rank, 5);
     const OwnedTensor y = poisoned({3, heads, rank});
     const OwnedTensor up = poisoned({3, heads, 7});
     const Tensor gy = there(y.view());
@@ -358,10 +359,11 @@ TEST_F(CudaOps, StoringAndLatentAttention) {
                            .positions = positions.view(),
                            .y = y.view(),
                            .scale = 0.2F});
-    expect_near(gy, y.view(), 2e-5, "rank " + std::to_string(rank));
-    run(gpu(), PerHeadGemm{.x = gy, .w = there(w.view()), .y = gup});
-    run(cpu_, PerHeadGemm{.x = y.view(), .w = w.view(), .y = up.view()});
-    expect_near(gup, up.view(), 2e-5, "up " + std::to_string(rank));
+    const double tolerance = rank == 512 ? 6e-3 : 2e-5;  // tensor cores take queries and weights as bf16
+    expect_near(gy, y.view(), tolerance, "rank " + std::to_string(rank));
+    run(gpu(), PerHeadGemm{.x = gy, .w = there(w.w, Packing::rows), .y = gup});
+    run(cpu_, PerHeadGemm{.x = y.view(), .w = w.w, .y = up.view()});
+    expect_near(gup, up.view(), tolerance, "up " + std::to_string(rank));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/reference.h"
 #include "kernels/run.h"
+#include "tests/support/random_cache.h"
 #include "tests/support/tensors.h"
 
 namespace moetune {
@@ -25,20 +26,21 @@ TEST(MlaAttention, ComesCloseToTheReferenceForEveryCacheTypeAndShape) {
   for (const std::int64_t set : instruction_sets()) {
     const WithInstructionSet only(set);
     for (const int threads : {1, 2})
-      for (const NumberType type : {NumberType::f32, NumberType::f16, NumberType::bf16})
+      for (const NumberType type : kCacheTypes)
         for (const auto& [heads, rank, rope_dim, context] : kShapes) {
           Device device = cpu(threads);
           // q_rope is a slice of wider rows, as the query projection leaves it.
           const OwnedTensor latent = random_floats({2, heads, rank}, 1);
           const OwnedTensor wide_rope = random_floats({2, heads, rope_dim + 5}, 2);
-          const OwnedTensor cache = stored_as(type, random_floats({2, context, rank + rope_dim}, 3).view());
+          const RandomCache cache = RandomCache::of(type, 2, context, 1, rank + rope_dim, 3);
           const OwnedTensor y = poisoned({2, heads, rank});
           const OwnedTensor expected = poisoned({2, heads, rank});
           const OwnedTensor sequences = ids({1, 0});
           const OwnedTensor positions = ids({static_cast<std::int32_t>(context - 1), 0});
           MlaAttention op{.q_latent = latent.view(),
                           .q_rope = wide_rope.view().columns(5, rope_dim),
-                          .cache = cache.view(),
+                          .cache = cache.rows.view(),
+                          .scales = cache.scales.view(),
                           .sequences = sequences.view(),
                           .positions = positions.view(),
                           .y = y.view(),
@@ -90,11 +92,13 @@ TEST(PerHeadGemm, MultipliesEachHeadByItsOwnMatrix) {
         const std::int64_t out = 11;
         const OwnedTensor wide_x =
             filled({tokens, heads, in + 3}, [](std::int64_t i) { return static_cast<float>(i % 13 - 6); });
-        const OwnedTensor w =
-            filled({heads, out, in}, [](std::int64_t i) { return static_cast<float>(i % 7 - 3); });
+        const OwnedMatrix w =
+            weights(NumberType::bf16, heads * out, in, [in](std::int64_t row, std::int64_t column) {
+              return static_cast<float>((row * in + column) % 7 - 3);
+            });
         const OwnedTensor y = poisoned({tokens, heads, out + 2});
         const OwnedTensor expected = poisoned({tokens, heads, out + 2});
-        PerHeadGemm op{.x = wide_x.view().columns(2, in), .w = w.view(), .y = y.view().columns(1, out)};
+        PerHeadGemm op{.x = wide_x.view().columns(2, in), .w = w.w, .y = y.view().columns(1, out)};
         run(device, op);
         op.y = expected.view().columns(1, out);
         reference::run(op);

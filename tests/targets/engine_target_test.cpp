@@ -152,5 +152,26 @@ TEST_F(EngineTargetTest, ABadModelIsTheSetupsFault) {
   EXPECT_TRUE(has_text(message_of<InputError>([] { EngineTarget(setup_for("tests/golden"), {}); }), "config.json"));
 }
 
+// Another workload of the same model: nothing is loaded, nothing is scored again.
+TEST_F(EngineTargetTest, TakesOverAnotherWorkload) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  EngineTarget target(setup, {});
+  const TargetResult before = measure(target, {{"top_k", "6"}});
+  ASSERT_EQ(before.outcome, Outcome::ok) << before.reason;
+  EXPECT_NE(words_.find("loading"), std::string::npos) << words_;
+  setup.workload = {.name = "several", .prompt_tokens = 40, .output_tokens = 5, .sequences = 3};
+  ASSERT_TRUE(target.take_over({{"target", "engine"}, {"engine", to_json_value(setup)}}));
+  const TargetResult after = measure(target, {{"top_k", "6"}});
+  ASSERT_EQ(after.outcome, Outcome::ok) << after.reason;
+  EXPECT_EQ(words_.find("loading"), std::string::npos) << words_;
+  EXPECT_EQ(after.metrics.at("kl_mean").value, before.metrics.at("kl_mean").value);
+  EXPECT_GT(after.metrics.at("device_bytes").value, before.metrics.at("device_bytes").value) << "three contexts need more";
+
+  EngineTargetSetup other = setup;
+  other.threads = 1;
+  EXPECT_FALSE(target.take_over({{"target", "engine"}, {"engine", to_json_value(other)}}));
+  EXPECT_FALSE(target.take_over({{"target", "synthetic"}, {"synthetic", nlohmann::json::object()}}));
+}
+
 }  // namespace
 }  // namespace moetune

@@ -56,8 +56,27 @@ TEST_F(WorkloadRun, OnlyTheLastTypedPieceIsWaitedFor) {
   const Workload whole{.name = "w", .prompt_tokens = 320, .output_tokens = 1};
   Workload typed = whole;
   typed.typed_pieces = 8;
+  typed.piece_gap_seconds = 10.0;  // long enough for every piece to be read before the next one comes
   EXPECT_LT(run(typed).mean_first_token_ms(), run(whole).mean_first_token_ms());
   EXPECT_EQ(tokens_, 320);
+}
+
+// Typed all at once, the last piece waits for the seven before it.
+TEST_F(WorkloadRun, WhatIsTypedFasterThanItIsReadPilesUp) {
+  Workload typed{.name = "w", .prompt_tokens = 320, .output_tokens = 1};
+  typed.typed_pieces = 8;
+  const RunTimes at_once = run(typed);
+  typed.piece_gap_seconds = 10.0;
+  const RunTimes slowly = run(typed);
+  EXPECT_GT(at_once.mean_first_token_ms(), 3.0 * slowly.mean_first_token_ms());
+  EXPECT_LT(slowly.seconds, 5.0) << "nobody waits for who types";
+}
+
+TEST_F(WorkloadRun, APromptShorterThanItsPiecesArrivesTokenByToken) {
+  Workload typed{.name = "w", .prompt_tokens = 3, .output_tokens = 2};
+  typed.typed_pieces = 8;
+  EXPECT_EQ(run(typed).first_token_ms.size(), 1U);
+  EXPECT_EQ(tokens_, 4);
 }
 
 TEST_F(WorkloadRun, LongPromptsAreCutIntoSteps) {

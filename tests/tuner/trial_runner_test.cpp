@@ -88,6 +88,26 @@ TEST_F(TrialRunnerTest, MeasuresInOneWorker) {
   EXPECT_EQ(messages, "");
 }
 
+// The second runner finds the worker of the first one, set up for something else.
+TEST_F(TrialRunnerTest, AWorkerInTheSeatServesTheNextRunner) {
+  const auto seat = std::make_shared<WorkerSeat>();
+  TrialRunnerSettings first = settings({});
+  TrialRunnerSettings second = settings({{"fail", {{{"when", {{"top_k", 6}}}, {"how", "wrong_output"}}}}});
+  first.seat = second.seat = seat;
+  EXPECT_EQ(TrialRunner(first, interruption).run(0, configuration, 1)->outcome, Outcome::ok);
+  ASSERT_TRUE(seat->worker);
+  const std::vector<pid_t> workers = children_of(::getpid());
+  ASSERT_EQ(workers.size(), 1U);
+  EXPECT_EQ(TrialRunner(second, interruption).run(0, configuration, 1)->outcome, Outcome::wrong_output);
+  EXPECT_EQ(TrialRunner(second, interruption).run(1, other, 1)->outcome, Outcome::ok);
+  EXPECT_EQ(children_of(::getpid()), workers);
+  EXPECT_NE(progress.find("setting the worker up for something else"), std::string::npos) << progress;
+
+  // One that died in its seat costs nothing.
+  seat->worker->kill();
+  EXPECT_EQ(TrialRunner(first, interruption).run(2, configuration, 1)->outcome, Outcome::ok);
+}
+
 TEST_F(TrialRunnerTest, EndsItsWorker) {
   pid_t worker = 0;
   {

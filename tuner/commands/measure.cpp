@@ -12,6 +12,7 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/measure_op.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
@@ -39,6 +40,7 @@ struct MeasureOptions {
   TargetOptions target;
   std::vector<std::string> settings;
   double budget_seconds = 10.0;
+  MeasureOpOptions op;
 };
 
 // What happens now, on one line that the next words replace; nothing where there is no terminal.
@@ -177,6 +179,7 @@ ExitCode code_of(const Trial& trial) {
 }
 
 ExitCode run_measure(const MeasureOptions& options) {
+  if (!options.op.ops.empty()) return measure_ops(options.common, options.op, options.settings);
   const Console& console = options.common.console;
   const double seconds_each = options.budget_seconds / fresh_processes;
   const std::vector<Study> studies = studies_of(options.common, options.target, seconds_each);
@@ -230,12 +233,14 @@ Command add_measure_command(CLI::App& program) {
       "Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in memory as far as "
       "it fits. 'moetune list metrics' says what each metric is.\n\n"
       "  moetune measure\n"
-      "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n\n"
+      "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n"
+      "  moetune measure --op moe,attention --model qwen3-30b-a3b --tokens 1,32\n\n"
       "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Most time for timing, over all processes; ends earlier when intervals are narrow", "10s");
+  add_measure_op_options(command, options->op);
   add_common_options(command, options->common, {.model = true, .workload = true});
   const auto testing_options = add_target_options(command, options->target);
   return {&command, [options] { return run_measure(*options); }, testing_options};

@@ -92,7 +92,7 @@ constexpr std::int64_t gpu_reuse_bytes = std::int64_t{256} << 20;
 // Where a synthetic model does not fit as it is: how far it is folded, for the most demanding workload.
 Fold fold_for(const ModelSpec& spec, const std::vector<Workload>& workloads, const HardwareFingerprint& hardware,
               DeviceKind device) {
-  const std::int64_t distance = device == DeviceKind::cuda ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
+  const std::int64_t distance = cold_reuse_bytes(device);
   Fold most;
   for (const Workload& workload : workloads) {
     const Fold fold = choose_fold(spec, default_options(device), limits_of(workload), hardware.device_bytes, distance);
@@ -111,7 +111,7 @@ void add_synthetic_remarks(const ModelSpec& spec, Study& study) {
   study.remarks.push_back("synthetic weights have no known accuracy: output_snr_db and router_mass stand in, against the same weights as they ship");
   const std::int64_t distance = reuse_distance_bytes(spec, default_options(study.device));
   const bool is_gpu = study.device == DeviceKind::cuda;
-  const std::int64_t wanted = is_gpu ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
+  const std::int64_t wanted = cold_reuse_bytes(study.device);
   if (spec.fold > 1 && distance <= wanted)
     study.remarks.push_back(fmt::format("folded x{}: the same weights come up again after {}, within {}: times flatter", spec.fold,
                                         size_in_words(distance),
@@ -179,6 +179,10 @@ std::string model_note(const ModelSpec& model) {
   if (!model.is_synthetic) return "";
   std::string note = "synthetic weights";
   if (model.fold > 1) note += fmt::format(", folded x{}", model.fold);
+  if (model.synthetic_routing)
+    note += "; routing fitted to published statistics";
+  else if (model.experts > 0)
+    note += "; routing random";
   if (!model.approximation.empty()) note += "; " + model.approximation;
   return note;
 }
@@ -230,6 +234,10 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
     if (!not_folded.empty()) studies.back().remarks.push_back(not_folded);
   }
   return studies;
+}
+
+std::int64_t cold_reuse_bytes(DeviceKind device) {
+  return device == DeviceKind::cuda ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
 }
 
 nlohmann::json timing_setup(const Study& study, double seconds) {

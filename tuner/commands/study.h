@@ -43,6 +43,9 @@ std::string model_note(const ModelSpec& model);
 // "tiny-moe, workload chat (128 + 32 tokens), cpu: Intel Xeon, 2 threads": what results belong to.
 std::string study_text(const Study& study);
 
+// Bytes that have to be read between two uses of the same weights for the second to come from memory again.
+std::int64_t cold_reuse_bytes(DeviceKind device);
+
 // Does it run here but for the memory?
 bool is_about_memory(const Study& study, const Configuration& configuration);
 

@@ -128,9 +128,13 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
 struct StudyOutcome {
   ExitCode code = ExitCode::done;
   nlohmann::json document;
+  std::string run = {};  // directory
 };
 
-StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption) {
+// seat: where it is given, only the search is run, in the worker that is found there; its final round and conclusion are left to
+// a later sitting over the same run directory.
+StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption,
+                       const std::shared_ptr<WorkerSeat>& seat = nullptr) {
   const Console& console = options.common.console;
   const std::vector<Objective> objectives = objectives_named(objectives_of(options, study));
   const AccuracyGate& gate = gate_named(options.gate);
@@ -171,11 +175,14 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   request.timing_setup = timing_setup(study, turn_share * options.timing_seconds);
   request.on_status = [&](const TuneStatus& status) { progress.show(status); };
   request.on_message = [&](const std::string& line) { progress.message(line); };
-  const TuneResult result =
-      tune(request, *searcher, log, options.target.runner_settings(study, options.timing_seconds), interruption);
+  request.stops_before_final_round = seat != nullptr;
+  TrialRunnerSettings runner_settings = options.target.runner_settings(study, options.timing_seconds);
+  runner_settings.seat = seat;
+  const TuneResult result = tune(request, *searcher, log, runner_settings, interruption);
   progress.clear();
 
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
+  if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
   console.result(fmt::format("{} trials{} in {} of measuring; {}\n", log.trials().size(),
@@ -213,13 +220,34 @@ ExitCode run_tune(const TuneOptions& options) {
 
   const Interruption interruption;
   nlohmann::json documents = nlohmann::json::array();
-  ExitCode code = ExitCode::done;
-  for (const Study& study : studies) {
-    StudyOutcome outcome = run_study(options, study, interruption);
+  ExitCode code = ExitCode::done;       // of the searches
+  ExitCode last_code = ExitCode::done;  // of the conclusions
+  // Searches of several workloads share a worker, and with it the weights; the final rounds, which are measured in processes
+  // of their own, come after all of them.
+  std::vector<std::string> runs;
+  if (studies.size() > 1) {
+    const auto seat = std::make_shared<WorkerSeat>();
+    for (const Study& study : studies) {
+      StudyOutcome outcome = run_study(options, study, interruption, seat);
+      runs.push_back(outcome.run);
+      if (outcome.code == ExitCode::done) continue;
+      code = outcome.code;
+      documents.push_back(std::move(outcome.document));
+      break;
+    }
+  }
+  for (std::size_t i = 0; i < studies.size() && code == ExitCode::done; ++i) {
+    TuneOptions own = options;
+    if (!runs.empty()) {
+      own.run = runs[i];
+      own.resume = true;
+    }
+    StudyOutcome outcome = run_study(own, studies[i], interruption);
     documents.push_back(std::move(outcome.document));
-    if (outcome.code != ExitCode::done) code = outcome.code;
+    if (outcome.code != ExitCode::done) last_code = outcome.code;
     if (interruption.requested()) break;
   }
+  if (code == ExitCode::done) code = last_code;
   console.document(studies.size() == 1 ? documents.front() : documents);
   if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
   return code;

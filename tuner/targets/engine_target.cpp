@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "engine/checkpoint.h"
+#include "engine/content_hash.h"
 #include "engine/facts/error.h"
 #include "engine/facts/knobs.h"
 #include "engine/memory_plan.h"
@@ -18,6 +19,7 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/json_fields.h"
 #include "tuner/statistics.h"
+#include "tuner/targets/arrivals.h"
 #include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
 #include "tuner/targets/teacher_forcing.h"
@@ -205,10 +207,23 @@ TargetResult EngineTarget::measure(const Configuration& configuration, std::uint
   }
 }
 
+bool EngineTarget::take_over(const nlohmann::json& setup) {
+  const JsonFields fields(setup, "worker setup");
+  if (fields.text("target") != "engine") return false;
+  EngineTargetSetup wanted = engine_target_setup_from_json(fields.object("engine"), fields.place("engine"));
+  EngineTargetSetup same = setup_;
+  same.workload = wanted.workload;
+  same.latency_seconds = wanted.latency_seconds;
+  if (to_json_value(same) != to_json_value(wanted)) return false;
+  setup_ = std::move(wanted);
+  return true;
+}
+
 TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
   const EngineLimits limits = limits_of(setup_.workload);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
+  settle_arrivals(progress);
   if (setup_.timing_only)
     return {.outcome = Outcome::ok, .reason = "", .metrics = timed_metrics(workload_engine(options, progress), progress)};
 
@@ -224,6 +239,33 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const P
   return result;
 }
 
+void EngineTarget::settle_arrivals(const ProgressWords& progress) {
+  Workload& workload = setup_.workload;
+  if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return;
+  const ModelSpec& spec = checkpoint_->spec();
+  EngineTargetSetup named = setup_;
+  named.latency_seconds = 0.0;
+  named.timing_only = false;
+  named.workload.seed = 0;
+  ContentHash hash;
+  for (const std::string& text : {spec.content_hash, to_json_value(named).dump(), reference_build_key()}) hash.add_text(text);
+  const std::string folder = arrival_rate_folder();
+  workload.arrivals_per_s = read_arrival_rate(folder, hash.hex());
+  if (workload.arrivals_per_s > 0.0) return;
+  progress("finding the rate of arrivals");
+  EngineOptions options = default_options(setup_.device);
+  options.cpu_threads = setup_.threads;
+  const double share = largest_cache_fraction(spec, options, limits_of(workload), setup_.device_memory_bytes);
+  if (share == 0.0)
+    throw InputError("workload " + workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
+                     "arrivals_per_s in a workload file");
+  options.expert_cache_fraction = share;
+  const double rate = arrival_share * completed_per_s(workload_engine(options, progress), workload, text_);
+  if (const std::string problem = write_arrival_rate(folder, hash.hex(), rate); !problem.empty())
+    say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
+  workload.arrivals_per_s = rate;
+}
+
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
   const bool counts_energy = power_ && power_->problem().empty();
   const LatencyResult latency =
@@ -231,6 +273,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
                       counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter());
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
+  if (setup_.workload.arrivals_per_s > 0.0) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
   metrics["device_bytes"] = exact_measurement(static_cast<double>(latency.stats.device_bytes));
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
@@ -274,7 +317,7 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
 }
 
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
-  if (!workload_engine_ || !workload_engine_->reconfigure(options)) {
+  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload))) {
     progress("loading");
     workload_engine_.reset();
     if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload))) scoring_engine_.reset();

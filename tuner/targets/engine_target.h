@@ -53,6 +53,8 @@ class EngineTarget : public Target {
   EngineTarget(EngineTargetSetup setup, const ProgressWords& progress);
 
   TargetResult measure(const Configuration& configuration, std::uint64_t seed, const ProgressWords& progress) override;
+  // Of the same model another workload, or another time for it: weights, reference and known accuracies stay.
+  bool take_over(const nlohmann::json& setup) override;
 
  private:
   // Accuracy of the knobs that change the output, and how the first tokens of a window came out.
@@ -70,6 +72,8 @@ class EngineTarget : public Target {
   int most_groups(int base);
   std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
+  // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study.
+  void settle_arrivals(const ProgressWords& progress);
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "tuner/targets/arrivals.h"
 #include "tuner/targets/divergence.h"
 
 namespace moetune {
@@ -42,15 +43,23 @@ class Run {
   }
 
  private:
-  // Feeds the prompt of every sequence, one after the other; the clock of the first token starts when all of them have
-  // arrived, so a later sequence also waits for those before it.
+  // Feeds the prompt of every sequence, one after the other, in the pieces in which it arrives; the clock of the first token
+  // starts with the last piece, so a later sequence also waits for those before it. Where the engine is done with a piece
+  // before the next one comes, the pause is added to the clock instead of waited for; where it is not, the next piece waits.
   void prompt(int tokens) {
-    const int piece = (tokens + workload_.typed_pieces - 1) / workload_.typed_pieces;
-    for (int sequence = 0; sequence < workload_.sequences; ++sequence) feed(sequence, tokens - piece);
-    const Clock::time_point arrived = Clock::now();
-    for (int sequence = 0; sequence < workload_.sequences; ++sequence) {
-      most_likely(feed(sequence, piece));
-      times_.first_token_ms.push_back(milliseconds(Clock::now() - arrived));
+    const int pieces = std::clamp(workload_.typed_pieces, 1, tokens);
+    double now_ms = 0.0;
+    for (int piece = 0; piece < pieces; ++piece) {
+      const double arrived_ms = 1e3 * workload_.piece_gap_seconds * piece;
+      now_ms = std::max(now_ms, arrived_ms);
+      const int count = static_cast<int>(std::int64_t{tokens} * (piece + 1) / pieces - std::int64_t{tokens} * piece / pieces);
+      for (int sequence = 0; sequence < workload_.sequences; ++sequence) {
+        const Clock::time_point start = Clock::now();
+        const std::span<const float> logits = feed(sequence, count);
+        if (piece + 1 == pieces) most_likely(logits);
+        now_ms += milliseconds(Clock::now() - start);
+        if (piece + 1 == pieces) times_.first_token_ms.push_back(now_ms - arrived_ms);
+      }
     }
   }
 
@@ -112,6 +121,7 @@ EngineLimits limits_of(const Workload& workload) {
 }
 
 RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run) {
+  if (workload.poisson_arrivals && workload.arrivals_per_s > 0.0) return run_arrivals(engine, workload, text, run);
   return Run(engine, workload, text, run)();
 }
 

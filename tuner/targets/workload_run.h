@@ -3,7 +3,8 @@
 // Decoding is fed the text that follows the prompt in the calibration text instead of the model's own choice, which is
 // computed and dropped: every configuration then decodes the same tokens, so their times can be compared, and experts are
 // asked for as real text asks for them (a small model left alone soon repeats itself, which flatters every cache).
-// Pauses of a workload (tools, typing) are left out: nothing of ours runs in them.
+// Pauses of a workload (tools, typing) are not waited for: nothing of ours runs in them. But what is typed faster than it can be
+// read piles up, and the first token waits for that.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace moetune {
 
 struct RunTimes {
   std::vector<double> first_token_ms;  // one per prompt: sequences x rounds; from the prompt's last piece to its first token
-  std::vector<double> token_ms;        // one per decode step: what each of its sequences waits for a token
+  std::vector<double> token_ms;        // one per decode step: what each of its sequences waits for a token (arrivals.h: each)
   double seconds = 0.0;                // the whole run
   std::int64_t output_tokens = 0;
 
@@ -29,7 +30,8 @@ struct RunTimes {
 // What an engine needs to run the workload.
 EngineLimits limits_of(const Workload& workload);
 
-// run: its number; other numbers read other windows of the text.
+// run: its number; other numbers read other windows of the text. Poisson arrivals need arrivals_per_s (arrivals.h); without,
+// all sequences start at once.
 RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run);
 
 }  // namespace moetune

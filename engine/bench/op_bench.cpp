@@ -1,0 +1,418 @@
+#include "engine/bench/op_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/attention_layer.h"
+#include "engine/dense_shapes.h"
+#include "engine/facts/error.h"
+#include "engine/feed_forward.h"
+#include "engine/memory_plan.h"
+#include "engine/option_rules.h"
+#include "engine/presets.h"
+#include "kernels/attention.h"
+#include "kernels/expert_ffn.h"
+#include "kernels/feed_forward.h"
+#include "kernels/fill.h"
+#include "kernels/graph.h"
+#include "kernels/mla_attention.h"
+#include "kernels/next_tokens.h"
+#include "kernels/norm_gemm.h"
+#include "kernels/read_memory.h"
+#include "kernels/router.h"
+#include "kernels/run.h"
+#include "kernels/tensor_rate.h"
+
+namespace moetune {
+namespace {
+
+constexpr std::int64_t kFillTokens = 256;  // of a step that fills the KV cache
+constexpr int kSmallVocabulary = 64;       // where no op needs the head
+
+bool reads_cache(const std::string& op) {
+  return op == "attention" || op == "attention_half" || op == "layer";
+}
+bool has(const std::vector<std::string>& ops, const std::string& op) {
+  return std::ranges::find(ops, op) != ops.end();
+}
+
+EngineLimits limits_of(const OpBenchSetup& setup) {
+  const bool caches = std::ranges::any_of(setup.ops, reads_cache);
+  EngineLimits limits;
+  limits.sequences = !caches || setup.is_prompt ? 1 : static_cast<int>(setup.tokens);
+  limits.context_tokens = caches ? static_cast<int>(setup.context) : 1;
+  limits.step_tokens = static_cast<int>(caches ? std::max(setup.tokens, kFillTokens) : setup.tokens);
+  limits.logit_rows = has(setup.ops, "head") ? limits.step_tokens : 1;
+  return limits;
+}
+
+// The generated model with that many layers of each kind that the ops need.
+ModelSpec with_layers(ModelSpec spec, const OpBenchSetup& setup, int layers) {
+  const auto needs = [&](std::initializer_list<const char*> ops) {
+    return std::ranges::any_of(ops, [&](const char* op) { return has(setup.ops, op); });
+  };
+  const bool routes = spec.moe_layer_count() > 0;
+  const bool needs_any =
+      needs({"attention", "attention_half", "router", "experts", "routed", "shared", "moe", "layer"});
+  const int dense = needs({"dense"}) || (!routes && needs_any) ? layers : 0;
+  const int moe = routes && needs_any ? layers : 0;
+  spec.moe_layers.assign(static_cast<std::size_t>(dense), false);
+  spec.moe_layers.insert(spec.moe_layers.end(), static_cast<std::size_t>(moe), true);
+  if (spec.moe_layers.empty()) spec.moe_layers.push_back(routes);  // a model has a layer
+  spec.layers = static_cast<int>(spec.moe_layers.size());
+  if (!has(setup.ops, "head")) spec.vocabulary = std::min(spec.vocabulary, kSmallVocabulary);
+  spec.fold = 1;
+  return spec;
+}
+
+std::shared_ptr<const Checkpoint> fitted(const std::shared_ptr<const Checkpoint>& checkpoint,
+                                         const EngineOptions& options, const OpBenchSetup& setup) {
+  const ModelSpec& whole = checkpoint->spec();
+  if (!whole.is_synthetic) return checkpoint;
+  const std::int64_t read_bytes = has(setup.ops, "read") ? kWantedLayers * setup.read_bytes : 0;
+  for (int layers = kWantedLayers; layers >= 1; --layers) {
+    const ModelSpec spec = with_layers(whole, setup, layers);
+    const std::int64_t needed = plan_memory(spec, options, limits_of(setup)).total() + read_bytes;
+    if (setup.device_bytes > 0 && needed > setup.device_bytes) continue;
+    return std::make_shared<Checkpoint>(Preset{.spec = spec, .source = "", .seed = checkpoint->seed()});
+  }
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
+                 const OpBenchSetup& setup)
+    : setup_(setup), options_(options) {
+  const std::vector<std::string> accepted = op_names(checkpoint->spec());
+  for (const std::string& op : setup.ops)
+    if (!has(accepted, op))
+      throw InputError("--op", fmt::format("'{}' is no op of {}", op, checkpoint->spec().name),
+                       fmt::format("{}", fmt::join(accepted, ", ")));
+  checkpoint_ = fitted(checkpoint, options, setup);
+  spec_ = &checkpoint_->spec();
+  if (const auto objection = objection_to_options(*spec_, options, limits_of(setup)))
+    throw InputError(objection->knob, objection->found, objection->accepted);
+  make_rank(options);
+  std::mt19937 random(static_cast<unsigned>(setup.seed));
+  std::normal_distribution<float> normal;
+  start_.resize(static_cast<std::size_t>(setup.tokens * spec_->hidden));
+  for (float& value : start_) value = normal(random);
+  if (has(setup.ops, "read")) make_read_block();
+  if (std::ranges::any_of(setup.ops, reads_cache)) fill_kv_cache();
+}
+
+OpBench::~OpBench() = default;
+
+void OpBench::make_rank(const EngineOptions& options) {
+  const EngineLimits limits = limits_of(setup_);
+  const Cpu cpu(options.cpu_threads);
+#if MOETUNE_HAS_CUDA
+  rank_ = std::make_unique<Rank>(cpu, options.device == DeviceKind::cuda ? Device(Cuda(0)) : Device(cpu));
+#else
+  rank_ = std::make_unique<Rank>(cpu, Device(cpu));
+#endif
+  Rank& rank = *rank_;
+  rank.spec = spec_;
+  rank.shard = {0, 1};
+  rank.top_k = effective_top_k(*spec_, options);
+  rank.weights = load_weights(rank.device, rank.host, *checkpoint_, options, rank.shard);
+  if (spec_->moe_layer_count() > 0) {
+    rank.store =
+        std::make_unique<ExpertStore>(checkpoint_, rank.shard, expert_layout(*spec_, options, rank.shard));
+    rank.cache = std::make_unique<ExpertCache>(
+        rank.device, rank.host, *rank.store,
+        SlotDirectory::Shape{.layers = spec_->moe_layer_count(),
+                             .experts = spec_->experts,
+                             .slots = static_cast<int>(cache_slots(*spec_, options)),
+                             .policy = options.cache_policy});
+  }
+  rank.kv = KvCache(rank.device,
+                    KvCache::Shape::of(*spec_, options, rank.shard, limits.sequences, limits.context_tokens));
+  rank.scratch =
+      make_scratch(rank.device, scratch_items(*spec_, rank.shard, limits.step_tokens, limits.logit_rows));
+}
+
+// Random words, so that nothing of the path to memory can compress them.
+void OpBench::make_read_block() {
+  read_block_ = Buffer(rank_->device, kWantedLayers * setup_.read_bytes);
+  read_sum_ = OwnedTensor(rank_->device, NumberType::i32, {1});
+  std::vector<std::uint32_t> pattern(
+      static_cast<std::size_t>(std::min(setup_.read_bytes, std::int64_t{16} << 20)) / sizeof(std::uint32_t));
+  std::mt19937 random(static_cast<unsigned>(setup_.seed));
+  std::ranges::generate(pattern, std::ref(random));
+  const auto bytes = static_cast<std::int64_t>(pattern.size() * sizeof(std::uint32_t));
+  for (std::int64_t at = 0; at < read_block_.bytes(); at += bytes)
+    copy_to_device(rank_->device, pattern.data(), read_block_.data() + at,
+                   std::min(bytes, read_block_.bytes() - at));
+}
+
+void OpBench::place_tokens(std::int64_t tokens) {
+  std::vector<std::int32_t> sequences;
+  std::vector<std::int32_t> positions;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    sequences.push_back(setup_.is_prompt ? 0 : static_cast<std::int32_t>(i));
+    positions.push_back(
+        static_cast<std::int32_t>(setup_.is_prompt ? setup_.context - tokens + i : setup_.context - 1));
+  }
+  copy_to_device(rank_->device, sequences.data(), rank_->scratch.sequences.view().data(), tokens * 4);
+  copy_to_device(rank_->device, positions.data(), rank_->scratch.positions.view().data(), tokens * 4);
+}
+
+// By way of the layers themselves, a chunk of a sequence at a time, so that every type of cache holds what it
+// would.
+void OpBench::fill_kv_cache() {
+  Rank& rank = *rank_;
+  const EngineLimits limits = limits_of(setup_);
+  const std::int64_t hidden = spec_->hidden;
+  std::vector<float> rows(static_cast<std::size_t>(kFillTokens * hidden));
+  std::mt19937 random(static_cast<unsigned>(setup_.seed + 1));
+  std::normal_distribution<float> normal;
+  for (float& value : rows) value = normal(random);
+  for (int sequence = 0; sequence < limits.sequences; ++sequence)
+    for (std::int64_t begin = 0; begin < setup_.context; begin += kFillTokens) {
+      const std::int64_t count = std::min(kFillTokens, setup_.context - begin);
+      std::vector<std::int32_t> positions(static_cast<std::size_t>(count));
+      for (std::int64_t i = 0; i < count; ++i)
+        positions[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(begin + i);
+      const std::vector<std::int32_t> sequences(static_cast<std::size_t>(count), sequence);
+      copy_to_device(rank.device, sequences.data(), rank.scratch.sequences.view().data(), count * 4);
+      copy_to_device(rank.device, positions.data(), rank.scratch.positions.view().data(), count * 4);
+      copy_to_device(rank.device, rows.data(), rank.scratch.residual.view().data(), count * hidden * 4);
+      rank.runs = 1;
+      for (int layer = 0; layer < spec_->layers; ++layer)
+        attend(rank, rank.weights.layers[static_cast<std::size_t>(layer)], layer, count, false);
+    }
+}
+
+void OpBench::set_residual(std::int64_t tokens) {
+  copy_to_device(rank_->device, start_.data(), rank_->scratch.residual.view().data(),
+                 tokens * spec_->hidden * 4);
+}
+
+std::vector<OpBench::Layer> OpBench::layers_for(const std::string& op) const {
+  const bool routes = op != "dense" && spec_->moe_layer_count() > 0;
+  std::vector<Layer> layers;
+  int moe_index = 0;
+  for (int layer = 0; layer < spec_->layers; ++layer) {
+    const bool is_moe = spec_->moe_layers[static_cast<std::size_t>(layer)];
+    const bool fits_op = op == "read" || op == "head" || is_moe == routes;
+    if (fits_op && std::ssize(layers) < kWantedLayers) layers.push_back({layer, moe_index});
+    moe_index += is_moe ? 1 : 0;
+  }
+  if (op == "head") layers.resize(1);  // there is one
+  while (op == "read" && std::ssize(layers) < kWantedLayers)
+    layers.push_back({static_cast<int>(layers.size()), 0});
+  return layers;
+}
+
+// What an op takes for given is there, from the ops before it in a layer.
+void OpBench::run_before(const std::string& op, const Layer& layer, std::int64_t tokens) {
+  if (op == "attention") run_op("attention_half", layer, tokens);
+  if (op == "experts" || op == "shared") run_op("router", layer, tokens);
+}
+
+void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tokens) {
+  Rank& rank = *rank_;
+  rank.runs = setup_.is_prompt ? 1 : static_cast<int>(tokens);
+  const ModelSpec& spec = *spec_;
+  Scratch& scratch = rank.scratch;
+  if (op == "read") {
+    const std::int64_t bytes = setup_.read_bytes;
+    const auto offset = static_cast<std::int64_t>(layer.index % kWantedLayers) * bytes;
+    return run(rank.device,
+               ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
+  }
+  const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer.index)];
+  const Tensor residual = first_rows(scratch.residual, {tokens, spec.hidden});
+  const Tensor normed = first_rows(scratch.normed, {tokens, spec.hidden});
+  if (op == "attention_half") return attend(rank, weights, layer.index, tokens, !setup_.is_prompt);
+  if (op == "moe") return mixture_of_experts(rank, weights, layer.index, layer.moe_index, tokens);
+  if (op == "dense") return feed_forward(rank, weights, tokens);
+  if (op == "layer") {
+    attend(rank, weights, layer.index, tokens, !setup_.is_prompt);
+    return spec.moe_layers[static_cast<std::size_t>(layer.index)] ? run_op("moe", layer, tokens)
+                                                                  : feed_forward(rank, weights, tokens);
+  }
+  if (op == "attention") {
+    const Tensor sequences = first_rows(scratch.sequences, {tokens});
+    const Tensor positions = first_rows(scratch.positions, {tokens});
+    const std::int64_t heads = spec.heads;
+    if (spec.attention == AttentionKind::mla) {
+      const Tensor q = first_rows(scratch.q, {tokens, heads, q_head_width(spec)});
+      return run(rank.device,
+                 MlaAttention{.q_latent = first_rows(scratch.q_latent, {tokens, heads, spec.kv_lora_rank}),
+                              .q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim),
+                              .cache = rank.kv.keys(layer.index),
+                              .scales = rank.kv.key_scales(layer.index),
+                              .sequences = sequences,
+                              .positions = positions,
+                              .y = first_rows(scratch.attended_latent, {tokens, heads, spec.kv_lora_rank}),
+                              .scale = rank.weights.softmax_scale,
+                              .runs = rank.runs});
+    }
+    return run(rank.device, Attention{.q = first_rows(scratch.q, {tokens, heads, spec.head_dim}),
+                                      .k_cache = rank.kv.keys(layer.index),
+                                      .v_cache = rank.kv.values(layer.index),
+                                      .k_scales = rank.kv.key_scales(layer.index),
+                                      .v_scales = rank.kv.value_scales(layer.index),
+                                      .sequences = sequences,
+                                      .positions = positions,
+                                      .y = first_rows(scratch.attended, {tokens, heads, spec.head_dim}),
+                                      .kv_heads = spec.kv_heads,
+                                      .scale = rank.weights.softmax_scale,
+                                      .window = spec.sliding_window,
+                                      .runs = rank.runs});
+  }
+  if (op == "routed") return run_op("router", layer, tokens), run_op("experts", layer, tokens);
+  if (op == "router") return run_router(rank, weights, layer.index, tokens);
+  if (op == "experts") return run_resident_experts(rank, normed, layer.moe_index, residual);
+  if (op == "shared") return run_shared_experts(rank, weights, normed, residual);
+  if (op == "head")
+    return run(rank.device, NormGemm{.x = residual,
+                                     .norm = rank.weights.final_norm,
+                                     .normed = first_rows(scratch.wanted_rows, {tokens, spec.hidden}),
+                                     .eps = static_cast<float>(spec.rms_eps),
+                                     .parts = {{{.w = rank.weights.head,
+                                                 .y = first_rows(scratch.logits, {tokens, spec.vocabulary})},
+                                                {},
+                                                {}}}});
+  throw std::logic_error("op " + op + " cannot be run");
+}
+
+// What an op writes, the residual stream apart: that is its input too.
+std::vector<Tensor> OpBench::outputs(const std::string& op, std::int64_t tokens) const {
+  const Scratch& scratch = rank_->scratch;
+  const ModelSpec& spec = *spec_;
+  const std::int64_t heads = spec.heads;
+  const bool is_mla = spec.attention == AttentionKind::mla;
+  std::vector<Tensor> tensors;
+  const auto add = [&](const OwnedTensor& tensor, std::initializer_list<std::int64_t> shape) {
+    tensors.push_back(first_rows(tensor, shape));
+  };
+  if (op == "attention" && is_mla) add(scratch.attended_latent, {tokens, heads, spec.kv_lora_rank});
+  if (op == "attention_half" || op == "layer" || (op == "attention" && !is_mla))
+    add(scratch.attended, {tokens, heads, value_head_width(spec)});
+  if (op == "router" || op == "routed" || op == "moe" || op == "layer") {
+    if (spec.moe_layer_count() > 0) {
+      add(scratch.router_logits, {tokens, spec.experts});
+      add(scratch.expert_weights, {tokens, rank_->top_k});
+      add(scratch.normed, {tokens, spec.hidden});
+    }
+  }
+  if (op == "head") add(scratch.logits, {tokens, spec.vocabulary});
+  return tensors;
+}
+
+// What is read last is what a cache holds.
+void OpBench::flush_caches() {
+  if (flush_block_.bytes() == 0) {
+    flush_block_ = Buffer(rank_->device, setup_.cold_bytes / 16 * 16);
+    // Written once: memory that nobody has written may be one page that stands for all.
+    run(rank_->device,
+        Fill{.x = Tensor(flush_block_.data(), NumberType::f32, {flush_block_.bytes() / 4}), .value = 1.0F});
+    if (read_sum_.bytes() == 0) read_sum_ = OwnedTensor(rank_->device, NumberType::i32, {1});
+  }
+  run(rank_->device,
+      ReadMemory{.data = flush_block_.data(), .bytes = flush_block_.bytes(), .sum = read_sum_.view()});
+}
+
+void OpBench::poison(const std::string& op, std::int64_t tokens) {
+  for (const Tensor& tensor : outputs(op, tokens))
+    run(rank_->device, Fill{.x = tensor, .value = std::numeric_limits<float>::quiet_NaN()});
+  set_residual(tokens);
+}
+
+void OpBench::check_outputs(const std::string& op, std::int64_t tokens) {
+  std::vector<Tensor> tensors = outputs(op, tokens);
+  tensors.push_back(first_rows(rank_->scratch.residual, {tokens, spec_->hidden}));
+  std::vector<float> values;
+  for (const Tensor& tensor : tensors) {
+    values.resize(static_cast<std::size_t>(tensor.elements()));
+    copy_to_host(rank_->device, tensor.data(), values.data(), tensor.elements() * 4);
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      throw std::runtime_error(fmt::format("op {} of {} with {} tokens left an output that is not finite", op,
+                                           spec_->name, tokens));
+  }
+  if (op == "read" || op == "attention" || op == "router" || op == "head") return;
+  // values: the residual stream, to which the op has added something in every row.
+  const auto width = static_cast<std::ptrdiff_t>(spec_->hidden);
+  for (std::ptrdiff_t row = 0; row < tokens; ++row)
+    if (std::equal(values.begin() + row * width, values.begin() + (row + 1) * width,
+                   start_.begin() + row * width))
+      throw std::runtime_error(
+          fmt::format("op {} of {} with {} tokens left row {} as it was", op, spec_->name, tokens, row));
+}
+
+double OpBench::tensor_flops() {
+#if MOETUNE_HAS_CUDA
+  if (auto* cuda = std::get_if<Cuda>(&rank_->device)) return measured_tensor_flops(*cuda);
+#endif
+  return 0.0;
+}
+
+// Distinct experts of a layer, mean over layers that see each the same tokens as in a run.
+double OpBench::touched(const std::vector<Layer>& layers, std::int64_t tokens) {
+  std::int64_t count = 0;
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens * rank_->top_k));
+  for (const Layer& layer : layers) {
+    set_residual(tokens);
+    run_op("router", layer, tokens);
+    copy_to_host(rank_->device, rank_->scratch.expert_ids.view().data(), ids.data(), std::ssize(ids) * 4);
+    count += static_cast<std::int64_t>(std::set<std::int32_t>(ids.begin(), ids.end()).size());
+  }
+  return static_cast<double>(count) / static_cast<double>(layers.size());
+}
+
+OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
+  if (tokens < 1 || tokens > setup_.tokens)
+    throw std::logic_error("op bench: more tokens than it was set up for");
+  Rank& rank = *rank_;
+  const std::vector<Layer> layers = layers_for(op);
+  place_tokens(tokens);
+  OpTiming timing;
+  timing.op = op;
+  timing.tokens = tokens;
+  timing.layers = static_cast<int>(layers.size());
+  const bool routes =
+      op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
+  if (routes) timing.experts_touched = touched(layers, tokens);
+  const OpWork work{.tokens = tokens,
+                    .context = setup_.context,
+                    .is_prompt = setup_.is_prompt,
+                    .experts_touched = timing.experts_touched};
+  timing.cost = op == "read" ? OpCost{static_cast<double>(setup_.read_bytes), 0.0}
+                             : op_cost(op, *spec_, options_, layers.front().index, work);
+  timing.is_flushed = timing.cost.bytes * timing.layers < static_cast<double>(setup_.cold_bytes);
+
+  SharedBuffer clock(rank.device, 2 * static_cast<std::int64_t>(sizeof(std::int64_t)));
+  auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
+  set_residual(tokens);
+  run_before(op, layers.front(), tokens);
+  for (const Layer& layer : layers)
+    run_op(op, layer, tokens);  // once, so that memory has grown before a graph is recorded
+  wait_for(rank.device);
+  const Graph graph(rank.device, [&] {
+    run(rank.device, StartClock{ns});
+    for (const Layer& layer : layers) run_op(op, layer, tokens);
+    run(rank.device, StartClock{ns + 1});
+  });
+  for (int i = 0; i < runs; ++i) {
+    poison(op, tokens);
+    if (timing.is_flushed) flush_caches();
+    graph.launch();
+    wait_for(rank.device);
+    timing.microseconds.push_back(1e-3 * static_cast<double>(ns[1] - ns[0]) / timing.layers);
+  }
+  check_outputs(op, tokens);
+  return timing;
+}
+
+}  // namespace moetune

@@ -1,0 +1,86 @@
+// Times single ops and whole layers of a model on one device, as the engine runs them: distinct layers chained in one graph,
+// so that no weight is in a cache when it is read. Start at OpBench::time().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/bench/op_cost.h"
+#include "engine/checkpoint.h"
+#include "engine/rank.h"
+
+namespace moetune {
+
+struct OpBenchSetup {
+  std::vector<std::string> ops;   // that will be asked for: what no op of them needs is not loaded
+  std::int64_t tokens = 1;        // most of a step
+  std::int64_t context = 512;
+  bool is_prompt = false;         // the tokens follow each other in one sequence; else each is the last of its own
+  std::int64_t device_bytes = 0;  // to stay within; 0: no limit
+  std::int64_t cold_bytes = 0;    // more than the device's caches keep: read between two uses of the same weights
+  std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
+  std::uint64_t seed = 1;
+};
+
+struct OpTiming {
+  std::string op;
+  std::int64_t tokens = 0;
+  int layers = 0;                   // distinct ones in the graph
+  bool is_flushed = false;           // they read so little that other memory was read before each run, to empty the caches
+  double experts_touched = 0.0;     // of a layer, mean
+  std::vector<double> microseconds;  // of one layer, per run
+  OpCost cost;                      // of one layer
+};
+
+inline constexpr int kWantedLayers = 16;
+
+class OpBench {
+ public:
+  // Generated models get as many layers as are wanted and fit; of a checkpoint those there are. Throws InputError where an op
+  // is not the model's, std::bad_alloc without memory, std::runtime_error when the device refuses.
+  OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options, const OpBenchSetup& setup);
+  ~OpBench();
+
+  // Inputs are set anew and outputs poisoned before each of the runs; throws std::runtime_error naming the op when an output is
+  // not finite after the last, or a row was left out.
+  OpTiming time(const std::string& op, std::int64_t tokens, int runs);
+
+  // What the device's tensor cores reach, operations per second; 0 on a CPU.
+  double tensor_flops();
+
+  const ModelSpec& spec() const { return *spec_; }
+
+ private:
+  struct Layer {
+    int index = 0;      // of the model
+    int moe_index = 0;  // among those that route
+  };
+
+  void make_rank(const EngineOptions& options);
+  void make_read_block();
+  void place_tokens(std::int64_t tokens);
+  void fill_kv_cache();
+  void set_residual(std::int64_t tokens);
+  void run_op(const std::string& op, const Layer& layer, std::int64_t tokens);
+  void run_before(const std::string& op, const Layer& layer, std::int64_t tokens);
+  void flush_caches();
+  void poison(const std::string& op, std::int64_t tokens);
+  void check_outputs(const std::string& op, std::int64_t tokens);
+  double touched(const std::vector<Layer>& layers, std::int64_t tokens);
+  std::vector<Layer> layers_for(const std::string& op) const;
+  std::vector<Tensor> outputs(const std::string& op, std::int64_t tokens) const;
+
+  OpBenchSetup setup_;
+  EngineOptions options_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  const ModelSpec* spec_;
+  std::unique_ptr<Rank> rank_;
+  std::vector<float> start_;  // the residual stream's rows before a run
+  Buffer read_block_;
+  Buffer flush_block_;
+  OwnedTensor read_sum_;
+};
+
+}  // namespace moetune

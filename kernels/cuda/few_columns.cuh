@@ -1,0 +1,191 @@
+// Activations of up to four tokens as operand B, staged once by a whole block: every token fills two of the eight columns of
+// a product, so that it keeps sixteen bits of mantissa.
+//
+//   bf16, f16, fp8 weights     column 2 token: the row as bf16, column 2 token + 1: what the rounding lost
+//   int8 and 4-bit weights     two signed bytes of a 16-bit integer, high then low, with one scale for every 256 columns:
+//                              products of integers, exact, at a third of the instructions that bf16 needs
+//
+// Several rows may lie behind each other in one column (the choices of one token). Start at FewColumns.
+#pragma once
+
+#include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/fragment.cuh"
+
+namespace moetune::cuda {
+
+inline constexpr int kFewTokens = 4;
+inline constexpr int kScaledTogether = 256;  // columns: what a warp stages at once
+
+__host__ __device__ constexpr bool has_integers(NumberType type) {
+  return type == NumberType::int8 || type == NumberType::int4 || type == NumberType::int4_g32 || type == NumberType::mxfp4;
+}
+
+// Where things lie, from sizes alone.
+struct FewShape {
+  int tokens;         // 1 .. kFewTokens: pairs of columns
+  int rows;           // behind each other in a column
+  int width;          // of a row, in columns: a multiple of kScaledTogether
+  int element_bytes;  // 1: integers, 2: bf16
+
+  __host__ __device__ int column_bytes() const { return rows * width * element_bytes + 64; }  // + 64: other banks
+  __host__ __device__ int scales_at() const { return kZeroBytes + 2 * tokens * column_bytes(); }
+  __host__ __device__ int bytes() const {
+    return scales_at() + (element_bytes == 1 ? rows * width / kScaledTogether * kFewTokens * 4 : 0);
+  }
+};
+
+// Eight neighbouring elements as they are multiplied: the order of what one lane takes out of a word of weights.
+template <NumberType type>
+__device__ __forceinline__ constexpr int octet_order(int i) {
+  constexpr int kInt4[] = {0, 4, 1, 5, 2, 6, 3, 7};
+  constexpr int kMxfp4[] = {0, 2, 4, 6, 1, 3, 5, 7};
+  return type == NumberType::mxfp4 ? kMxfp4[i] : type == NumberType::int8 ? i : kInt4[i];
+}
+
+template <NumberType type>
+class FewColumns {
+ public:
+  static constexpr bool kIntegers = has_integers(type);
+  static constexpr int kChunk = Format<type>::kChunk;
+  static constexpr int kLoads = kIntegers ? kChunk / 64 : kChunk / 32;  // of 16 bytes a lane, for a chunk
+
+  __device__ __forceinline__ FewColumns(unsigned char* shared, const FewShape& shape) : shape_(shape), shared_(shared) {
+    const auto lane = static_cast<int>(threadIdx.x % 32);
+    const int column = lane / 4;
+    const int t = lane % 4;
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+    const bool exists = column < 2 * shape.tokens;
+    const int first = kIntegers ? 16 * t : x_offset<type>(t, 0) * 2;
+    at_ = base + static_cast<std::uint32_t>(first + (exists ? kZeroBytes + column * shape.column_bytes() : 0));
+    step_ = exists ? kChunk * (kIntegers ? 1U : 2U) : 0U;
+    scale_at_ = base + static_cast<std::uint32_t>(shape.scales_at() + t * 4);
+  }
+
+  // All threads of the block; a barrier must follow. row(token, index): first element of what lies at `index` of a token's
+  // column, on 16 bytes; weight(token, index): it is multiplied by. in: a multiple of four; what lies beyond are zeros.
+  // kTogether pieces are asked for before the first is stored: each waits for the L2 cache.
+  template <int kTogether, class Row, class Weight>
+  __device__ __forceinline__ void stage(int in, const Row& row, const Weight& weight) {
+    const auto warp = static_cast<int>(threadIdx.x / 32);
+    const auto lane = static_cast<int>(threadIdx.x % 32);
+    const auto warps = static_cast<int>(blockDim.x / 32);
+    if (warp == warps - 1) reinterpret_cast<uint2*>(shared_)[lane] = {0, 0};
+    static_assert(kZeroBytes == 256);
+    const int pieces = shape_.width / kScaledTogether;
+    const bool has_rows = shape_.rows > 1;
+    const int places = has_rows ? shape_.rows : shape_.tokens;  // one of the two is one
+    int place = 0;
+    int piece = warp;
+    const auto settle = [&] {
+      while (piece >= pieces) piece -= pieces, ++place;
+    };
+    settle();
+    while (place < places) {
+      int token[kTogether];
+      int index[kTogether];
+      int column[kTogether];
+      float4 v[kTogether][2];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        token[i] = has_rows ? 0 : place;
+        index[i] = has_rows ? place : 0;
+        column[i] = piece * kScaledTogether + lane * 8;
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          v[i][h] = {0.0F, 0.0F, 0.0F, 0.0F};
+          if (place < places && column[i] + 4 * h < in)
+            v[i][h] = *reinterpret_cast<const float4*>(row(token[i], index[i]) + column[i] + 4 * h);
+        }
+        piece += warps;
+        settle();
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i)
+        if ((has_rows ? index[i] : token[i]) < places)
+          put(v[i], token[i], index[i] * shape_.width + column[i], weight(token[i], index[i]));
+    }
+  }
+
+  // B of a chunk; unit: chunks from the start of the column, units_of_row() to a row.
+  struct Fragment {
+    uint4 part[kLoads];
+    float scale;
+  };
+  __device__ __forceinline__ int units_of_row() const { return shape_.width / kChunk; }
+  __device__ __forceinline__ void load(Fragment& to, int unit) const {
+    const auto units = static_cast<std::uint32_t>(unit);
+    const std::uint32_t at = at_ + units * step_;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i)
+      to.part[i] = load_shared16(at + static_cast<std::uint32_t>(kIntegers ? 64 * i : x_offset<type>(0, i) * 2));
+    if constexpr (kIntegers)
+      to.scale = __uint_as_float(load_shared_bits<float>(scale_at_ + units / (kScaledTogether / kChunk) * (4 * kFewTokens)));
+  }
+
+ private:
+  // column: of the lane's first element.
+  __device__ __forceinline__ void put(const float4 (&v)[2], int token, int column, float weight) {
+    const auto lane = static_cast<int>(threadIdx.x % 32);
+    unsigned char* to = shared_ + kZeroBytes + 2 * token * shape_.column_bytes();
+    const float x[8] = {v[0].x, v[0].y, v[0].z, v[0].w, v[1].x, v[1].y, v[1].z, v[1].w};
+    if constexpr (kIntegers) {
+      // As bits, so that NaN is larger than anything and reaches the scale.
+      unsigned largest = 0;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) largest = max(largest, __float_as_uint(x[i]) & 0x7FFFFFFFU);
+      largest = __reduce_max_sync(0xFFFFFFFFU, largest);
+      constexpr float kMost = 32512.0F;  // its high byte is 127, the low one 0: rounding cannot carry beyond 127
+      constexpr unsigned kLeast = 0x0DA24260U;  // 1e-30: smaller numbers are zeros, and no quotient overflows
+      const float bound = __uint_as_float(max(largest, kLeast));
+      const float inverse = __fdividef(kMost, bound);
+      unsigned bits[8];
+      // 1.5 * 2^23 + q: the low 16 bits are those of the integer q.
+#pragma unroll
+      for (int i = 0; i < 8; ++i) bits[i] = __float_as_uint(fmaf(x[i], inverse, 12582912.0F));
+      uint2 high, low;
+      low.x = bytes_of<0>(bits, 0, 0);
+      low.y = bytes_of<0>(bits, 4, 0);
+      high.x = bytes_of<1>(bits, 0, 128);  // the low byte is signed
+      high.y = bytes_of<1>(bits, 4, 128);
+      int at = column;
+      if constexpr (kChunk == 128) {  // of a chunk: 16 bytes a lane from the words 0 and 1 of its weights, then from 2 and 3
+        const int octet = lane % 16;
+        at = column - octet * 8 + octet / 8 * 64 + octet % 4 * 16 + octet / 4 % 2 * 8;
+      }
+      *reinterpret_cast<uint2*>(to + at) = high;
+      *reinterpret_cast<uint2*>(to + shape_.column_bytes() + at) = low;
+      if (lane == 0)
+        reinterpret_cast<float*>(shared_ + shape_.scales_at())[column / kScaledTogether * kFewTokens + token] =
+            bound * (weight / kMost);
+    } else {
+      uint4 rounded, lost;
+      auto* high = reinterpret_cast<unsigned*>(&rounded);
+      auto* low = reinterpret_cast<unsigned*>(&lost);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float a = x[2 * i] * weight;
+        const float b = x[2 * i + 1] * weight;
+        high[i] = pack2(a, b);
+        low[i] = pack2(a - __uint_as_float(high[i] << 16), b - __uint_as_float(high[i] & 0xFFFF0000U));
+      }
+      *reinterpret_cast<uint4*>(to + column * 2) = rounded;
+      *reinterpret_cast<uint4*>(to + shape_.column_bytes() + column * 2) = lost;
+    }
+  }
+  // Byte `byte` of four elements, in the order in which they are multiplied.
+  template <int byte>
+  static __device__ __forceinline__ unsigned bytes_of(const unsigned (&bits)[8], int first, unsigned plus) {
+    constexpr unsigned kPair = byte == 0 ? 0x0040U : 0x0051U;
+    const unsigned a = __byte_perm(bits[octet_order<type>(first)] + plus, bits[octet_order<type>(first + 1)] + plus, kPair);
+    const unsigned b = __byte_perm(bits[octet_order<type>(first + 2)] + plus, bits[octet_order<type>(first + 3)] + plus, kPair);
+    return __byte_perm(a, b, 0x5410U);
+  }
+
+  FewShape shape_;
+  unsigned char* shared_;
+  std::uint32_t at_;
+  std::uint32_t step_;
+  std::uint32_t scale_at_;
+};
+
+}  // namespace moetune::cuda

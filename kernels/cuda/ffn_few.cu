@@ -1,0 +1,321 @@
+#include "kernels/cuda/ffn_few.cuh"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/cuda/few_product.cuh"
+
+namespace moetune::cuda {
+namespace {
+
+constexpr int kGateWarps = 8;
+constexpr int kDownWarps = 16;
+constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
+constexpr int kHeld = 4;                      // chunks a warp has under way
+
+// Where the slot of a choice starts; null: not in this wave. All lanes take part: where the table is short they ask for all of
+// it together with the id, so that one does not wait for the other.
+__device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots, int choice) {
+  const FfnEntries& entries = work.entries;
+  if (entries.kind == FfnEntries::Kind::everyone) return slots;
+  constexpr int kPieces = 4;
+  int slot = 0;
+  if (entries.experts <= 32 * kPieces) {
+    const auto lane = static_cast<int>(threadIdx.x % 32);
+    int table[kPieces];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      table[i] = 32 * i + lane < entries.experts ? entries.slot_of_expert[32 * i + lane] : 0;
+    const int id = entries.ids[choice];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      if (id / 32 == i) slot = table[i];
+    slot = __shfl_sync(0xFFFFFFFFU, slot, id % 32);
+  } else {
+    slot = entries.slot_of_expert[entries.ids[choice]];
+  }
+  return slot < 0 ? nullptr : slots + slot * work.slot_bytes;
+}
+
+// Of gate_up on a multiprocessor: what its registers hold.
+constexpr int blocks_each(int held) { return held == kHeld ? 3 : 2; }
+
+// Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile of gate and of the
+// one of up that goes with it, `held` chunks of the two at a time. brings_down: the weights of down go into the L2 cache when
+// those of gate and up have come.
+template <NumberType type, int held>
+__global__ void __launch_bounds__(32 * kGateWarps, blocks_each(held))
+    gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each, bool brings_down) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  using Held = HeldChunk<type>;
+  constexpr int kTurn = held / 2;
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const auto warps = static_cast<int>(blockDim.x / 32);
+  const auto choice = static_cast<int>(blockIdx.y);
+  const int tokens = shape.tokens;
+  const int chunks = work.gate.chunks;
+  const int first = static_cast<int>(blockIdx.x) * tiles_each;
+  const int end = min(first + tiles_each, (work.gate.out + 15) / 16);
+  const std::int64_t up_from_gate = work.up.data - work.gate.data;
+  wait_for_previous();
+  let_next_start();  // only now: who chose whom is settled for down, which asks before it waits
+  const unsigned char* slot = slot_of(work, work.gate.data, choice);
+  if (slot == nullptr) return;
+  const unsigned char* at = slot + first * work.gate.tile_bytes + warp * Held::kBytes + lane * 16;
+  const unsigned char* row_scales = slot + first * work.gate.tile_bytes + std::int64_t{chunks} * Held::kBytes;
+  int ahead_tile = first;
+  int ahead_chunk = warp;
+  Held gate[kTurn];
+  Held up[kTurn];
+  const auto fetch = [&](int i) {
+    if (ahead_tile < end && ahead_chunk < chunks) {
+      gate[i].fetch(at, row_scales);
+      up[i].fetch(at + up_from_gate, row_scales + up_from_gate);
+    }
+    at += warps * Held::kBytes;
+    ahead_chunk += warps;
+    if (i < kTurn - 1 || ahead_chunk < steps * warps) return;
+    at += work.gate.tile_bytes - steps * warps * Held::kBytes;
+    row_scales += work.gate.tile_bytes;
+    ahead_chunk = warp;
+    ++ahead_tile;
+  };
+#pragma unroll
+  for (int i = 0; i < kTurn; ++i) fetch(i);
+  FewColumns<type> columns(shared, shape);
+  columns.template stage<2>(
+      work.gate.in, [&](int token, int) { return static_cast<const float*>(work.x.row(token)); },
+      [](int, int) { return 1.0F; });
+  __syncthreads();
+  // Of a warp: gate, then up, (token, row). Twice: one is read while the other is written.
+  auto* sums = reinterpret_cast<float*>(shared + shape.bytes());
+  const int sums_of_warp = 2 * tokens * 16;
+  for (int tile = first; tile < end; ++tile) {
+    FewSums<type> gate_sums;
+    FewSums<type> up_sums;
+    int chunk = warp;
+    for (int step = 0; step < steps; step += kTurn) {
+#pragma unroll
+      for (int i = 0; i < kTurn; ++i) {
+        if (chunk < chunks) {
+          typename FewColumns<type>::Fragment x;
+          columns.load(x, chunk);
+          gate[i].multiply(gate_sums, x);
+          up[i].multiply(up_sums, x);
+        }
+        chunk += warps;
+        fetch(i);
+      }
+    }
+    if (brings_down && tile == end - 1) {
+      const unsigned char* down = slot + (work.down.data - work.gate.data);
+      const std::int64_t bytes = (work.down.out + 15) / 16 * work.down.tile_bytes;
+      for (std::int64_t from = std::int64_t{blockIdx.x * blockDim.x + threadIdx.x} * 128; from < bytes;
+           from += std::int64_t{gridDim.x * blockDim.x} * 128)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(down + from));
+    }
+    float* of_tile = sums + (tile - first) % 2 * warps * sums_of_warp;
+    if (lane % 4 < tokens)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float* to = of_tile + warp * sums_of_warp + lane % 4 * 16 + lane / 4 + 8 * half;
+        to[0] = gate_sums.of(half);
+        to[tokens * 16] = up_sums.of(half);
+      }
+    __syncthreads();
+    if (warp != (tile - first) % warps) continue;
+    for (int i = lane; i < tokens * 16; i += 32) {
+      float gate_sum = 0.0F;
+      float up_sum = 0.0F;
+#pragma unroll 4
+      for (int from = 0; from < warps; ++from) {
+        gate_sum += of_tile[from * sums_of_warp + i];
+        up_sum += of_tile[from * sums_of_warp + tokens * 16 + i];
+      }
+      const int pair = choice + i / 16;  // there are several choices or several tokens, not both
+      reinterpret_cast<float*>(work.activated)[pair * work.activated_stride + tile * 16 + i % 16] =
+          gate_sum / (1.0F + __expf(-gate_sum)) * up_sum;
+    }
+  }
+}
+
+// A block takes `tiles_each` neighbouring tiles of the result and all choices: warp (choice, split) has its part of that
+// expert's chunks.
+template <NumberType type>
+__global__ void __launch_bounds__(32 * kDownWarps)
+    down_few(const __grid_constant__ FfnWork work, FewShape shape, int splits, int tiles_each, Rows weights, Rows y) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  using Held = HeldChunk<type>;
+  const FfnTiles& tiles = work.down;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / 32;
+  const int lane = thread % 32;
+  const auto warps = static_cast<int>(blockDim.x / 32);
+  const int choice = warp / splits;
+  const int tokens = shape.tokens;
+  const int each = (tiles.chunks + splits - 1) / splits;
+  const int first_chunk = (warp - choice * splits) * each;
+  const int mine = min(each, tiles.chunks - first_chunk);  // may be none
+  const int steps = (each + kHeld - 1) / kHeld * kHeld;
+  const int first = static_cast<int>(blockIdx.x) * tiles_each;
+  const int end = min(first + tiles_each, (tiles.out + 15) / 16);
+  // Who goes where was settled before gate_up let us start, and weights are never written: they are on their way while
+  // gate_up still runs. Only the activations must be waited for.
+  const unsigned char* slot = choice < work.entries.count ? slot_of(work, tiles.data, choice) : nullptr;
+  const unsigned char* row_scales = slot + first * tiles.tile_bytes + std::int64_t{tiles.chunks} * Held::kBytes;
+  const unsigned char* at = slot + first * tiles.tile_bytes + first_chunk * Held::kBytes + lane * 16;
+  int ahead_tile = slot != nullptr ? first : end;
+  int ahead_step = 0;
+  Held held[kHeld];
+  const auto fetch = [&](int i) {
+    if (ahead_tile < end && ahead_step + i < mine) held[i].fetch(at + i * Held::kBytes, row_scales);
+    if (i < kHeld - 1) return;
+    at += kHeld * Held::kBytes;
+    ahead_step += kHeld;
+    if (ahead_step < steps) return;
+    at += tiles.tile_bytes - steps * Held::kBytes;
+    row_scales += tiles.tile_bytes;
+    ahead_step = 0;
+    ++ahead_tile;
+  };
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) fetch(i);
+  let_next_start();
+  wait_for_previous();
+  FewColumns<type> columns(shared, shape);
+  const float my_weight = weights.data != nullptr && lane < work.entries.count ? weights.row(0)[lane] : 1.0F;
+  columns.template stage<4>(
+      tiles.in,
+      [&](int token, int of) {
+        return reinterpret_cast<const float*>(work.activated) + (token + of) * work.activated_stride;
+      },
+      [&](int, int of) { return __shfl_sync(0xFFFFFFFFU, my_weight, of); });
+  __syncthreads();
+  auto* sums = reinterpret_cast<float*>(shared + shape.bytes());
+  const int first_unit = choice * columns.units_of_row() + first_chunk;
+  for (int tile = first; tile < end; ++tile) {
+    const int row = tile * 16 + thread % 16;
+    float* to = thread < tokens * 16 && row < tiles.out ? y.row(thread / 16) + row : nullptr;
+    const float before = to != nullptr ? *to : 0.0F;  // asked for now: it would be waited for at the end
+    FewSums<type> sum;
+    for (int step = 0; step < steps; step += kHeld) {
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) {
+        if (slot != nullptr && step + i < mine) {
+          typename FewColumns<type>::Fragment x;
+          columns.load(x, first_unit + step + i);
+          held[i].multiply(sum, x);
+        }
+        fetch(i);
+      }
+    }
+    float* of_tile = sums + (tile - first) % 2 * warps * tokens * 16;
+    if (lane % 4 < tokens)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        of_tile[(warp * tokens + lane % 4) * 16 + lane / 4 + 8 * half] = sum.of(half);
+    __syncthreads();
+    if (to == nullptr) continue;
+    float total = 0.0F;
+#pragma unroll 4
+    for (int from = 0; from < warps; ++from) total += of_tile[from * tokens * 16 + thread];
+    *to = before + total;
+  }
+}
+
+int padded(int columns) { return (columns + kScaledTogether - 1) / kScaledTogether * kScaledTogether; }
+
+FewShape shape_of(NumberType type, const FfnWork& work, bool is_down) {
+  const FfnTiles& tiles = is_down ? work.down : work.gate;
+  const bool is_one = work.entries.kind == FfnEntries::Kind::one_token;
+  const int width = tiles.chunks * static_cast<int>(TileLayout::of(type, 1, 1).chunk);
+  return {is_one ? 1 : work.entries.tokens, is_down && is_one ? work.entries.count : 1, padded(width),
+          has_integers(type) ? 1 : 2};
+}
+
+// How gate_up is cut: chunks a warp has under way, warps of a block, chunks of each (rounded up), tiles of a block.
+struct GateShape {
+  int held;
+  int warps;
+  int steps;
+  int tiles_each;
+};
+GateShape gate_shape(int chunks, bool is_4_bit, int tiles, int choices, int multiprocessors) {
+  // A warp costs some hundred instructions before its first product. Where half as many warps can ask for all of a tile at once
+  // they do; with more to do per tile eight warps hide more of what products wait for.
+  GateShape shape{};
+  shape.held = is_4_bit && chunks <= 16 && 2 * tiles * choices > 5 * multiprocessors ? 2 * kHeld : kHeld;
+  if (const char* forced = std::getenv("MOETUNE_HELD"); forced != nullptr && is_4_bit) shape.held = std::atoi(forced);
+  const int turn = shape.held / 2;
+  const int most_warps = kGateWarps * kHeld / shape.held;
+  for (int warps = most_warps / 2 + 1; warps <= most_warps; ++warps) {  // whose last chunks waste least
+    const int steps = (chunks + warps * turn - 1) / (warps * turn) * turn;
+    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps) shape.warps = warps, shape.steps = steps;
+  }
+  // So many tiles that the busiest multiprocessor has least to do, and all blocks find room at once.
+  int least = 0;
+  for (int each = blocks_each(shape.held) * kGateWarps / most_warps; each >= 2; --each) {
+    const int most = std::max(1, each * multiprocessors / choices);  // blocks of a choice
+    const int tiles_each = (tiles + most - 1) / most;
+    const int blocks = (tiles + tiles_each - 1) / tiles_each * choices;
+    const int cost = (blocks + multiprocessors - 1) / multiprocessors * tiles_each;
+    if (least == 0 || cost < least) least = cost, shape.tiles_each = tiles_each;
+  }
+  return shape;
+}
+
+}  // namespace
+
+bool is_few(NumberType type, const FfnWork& work) {
+  if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps) return false;
+  if (work.gate.in % 4 != 0 || work.down.in % 4 != 0 || work.x.stride % 4 != 0) return false;
+  return shape_of(type, work, false).bytes() <= kMostSharedBytes && shape_of(type, work, true).bytes() <= kMostSharedBytes;
+}
+
+void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
+  // What the memory can deliver between the last weights of gate and up and the first of down; more would only be in the way.
+  constexpr std::int64_t kMostBrought = 8 << 20;
+  const FewShape shape = shape_of(type, work, false);
+  const int tiles = (work.gate.out + 15) / 16;
+  const int choices = work.entries.count;
+  const bool is_4_bit = TileLayout::of(type, 1, 1).chunk == 128;
+  const GateShape gate = gate_shape(work.gate.chunks, is_4_bit, tiles, choices, cuda.state().multiprocessors);
+  const bool brings_down = (work.down.out + 15) / 16 * work.down.tile_bytes * choices <= kMostBrought;
+  with_tile_type(type, [&](auto constant) {
+    constexpr NumberType kType = decltype(constant)::value;
+    auto kernel = gate_up_few<kType, kHeld>;
+    if constexpr (Format<kType>::kChunk == 128)
+      if (gate.held != kHeld) kernel = gate_up_few<kType, 2 * kHeld>;
+    launch(kernel,
+           {.grid = dim3(blocks_for(tiles, gate.tiles_each), static_cast<unsigned>(choices)),
+            .threads = 32 * gate.warps,
+            .shared_bytes = shape.bytes() + 2 * gate.warps * 2 * shape.tokens * 64},
+           cuda.state().stream, true, work, shape, gate.steps, gate.tiles_each, brings_down);
+  });
+}
+
+void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights, Rows y) {
+  const FewShape shape = shape_of(type, work, true);
+  const int tiles = (work.down.out + 15) / 16;
+  const int multiprocessors = cuda.state().multiprocessors;
+  // Where all multiprocessors get the same number of tiles, one block runs over them; else two blocks share one.
+  int tiles_each = (tiles + multiprocessors - 1) / multiprocessors;
+  int most_warps = kDownWarps;
+  if (tiles_each > 1 && 10 * tiles < 9 * tiles_each * multiprocessors) {
+    tiles_each = 1;
+    most_warps = kDownWarps / 2;
+  }
+  const int splits = std::clamp(most_warps / work.entries.count, 1, std::max(1, work.down.chunks / 2));
+  const int warps = std::max(work.entries.count * splits, (shape.tokens + 1) / 2);  // a thread for every sum
+  with_tile_type(type, [&](auto constant) {
+    constexpr NumberType kType = decltype(constant)::value;
+    launch(down_few<kType>,
+           {.grid = dim3(blocks_for(tiles, tiles_each)),
+            .threads = 32 * warps,
+            .shared_bytes = shape.bytes() + 2 * warps * shape.tokens * 64},
+           cuda.state().stream, true, work, shape, splits, tiles_each, weights, y);
+  });
+}
+
+}  // namespace moetune::cuda

@@ -1,0 +1,31 @@
+#include "kernels/device_memory.h"
+
+#if MOETUNE_HAS_CUDA
+#include "kernels/cuda_memory.h"
+#endif
+
+namespace moetune {
+namespace {
+
+void reserve(Cpu&, std::int64_t) {}
+int growths(Cpu&) { return 0; }
+std::int64_t free_bytes(Cpu&) { return 0; }
+#if MOETUNE_HAS_CUDA
+void reserve(Cuda& cuda, std::int64_t bytes) { cuda_reserve_scratch(cuda, bytes); }
+int growths(Cuda& cuda) { return cuda_scratch_growths(cuda); }
+std::int64_t free_bytes(Cuda& cuda) { return cuda_free_bytes(cuda); }
+#endif
+
+}  // namespace
+
+void reserve_scratch(Device& device, std::int64_t bytes) {
+  std::visit([&](auto& on) { reserve(on, bytes); }, device);
+}
+int scratch_growths(Device& device) {
+  return std::visit([](auto& on) { return growths(on); }, device);
+}
+std::int64_t free_device_bytes(Device& device) {
+  return std::visit([](auto& on) { return free_bytes(on); }, device);
+}
+
+}  // namespace moetune

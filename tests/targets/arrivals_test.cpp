@@ -1,0 +1,101 @@
+// Requests that arrive one by one: how many tokens run, who waits for whom, and the rate that a study keeps.
+#include "tuner/targets/arrivals.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "engine/checkpoint.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/temporary_directory.h"
+
+namespace moetune {
+namespace {
+
+class Arrivals : public ::testing::Test {
+ protected:
+  Workload workload(double per_s) const {
+    Workload workload{.name = "w", .prompt_tokens = 12, .output_tokens = 5, .sequences = 3};
+    workload.poisson_arrivals = true;
+    workload.arrivals_per_s = per_s;
+    return workload;
+  }
+  RunTimes run(const Workload& workload, std::uint64_t number = 0) {
+    Engine engine(checkpoint_, {}, limits_of(workload));
+    RunTimes times = run_workload(engine, workload, text_, number);
+    tokens_ = engine.stats().tokens;
+    return times;
+  }
+
+  std::shared_ptr<const Checkpoint> checkpoint_ = open_checkpoint(source_dir() + "/engine/models/tiny-moe");
+  TokenSource text_ = calibration_tokens(*checkpoint_, "", 0);
+  std::int64_t tokens_ = 0;  // that went through the layers
+};
+
+TEST_F(Arrivals, EveryRequestGetsAllItsTokens) {
+  for (const double per_s : {0.01, 300.0, 1e6}) {
+    const RunTimes times = run(workload(per_s));
+    EXPECT_EQ(times.first_token_ms.size(), 6U) << per_s;
+    EXPECT_EQ(times.token_ms.size(), 6U * 4U) << per_s;
+    EXPECT_EQ(times.output_tokens, 30) << per_s;
+    EXPECT_EQ(tokens_, 6 * (12 + 4)) << per_s;
+    EXPECT_GT(*std::ranges::min_element(times.first_token_ms), 0.0) << per_s;
+    EXPECT_GT(*std::ranges::min_element(times.token_ms), 0.0) << per_s;
+  }
+}
+
+// At one request in a hundred seconds nobody waits for another, and nobody waits for the hundred seconds.
+TEST_F(Arrivals, TimeJumpsToTheNextArrival) {
+  const auto start = std::chrono::steady_clock::now();
+  const RunTimes seldom = run(workload(0.01));
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20.0);
+  EXPECT_GT(seldom.seconds, 20.0);
+  const RunTimes crowd = run(workload(1e6));
+  EXPECT_LT(crowd.seconds, 20.0);
+  // Three find no free sequence and wait for the first three to end.
+  EXPECT_GT(*std::ranges::max_element(crowd.first_token_ms),
+            2.0 * *std::ranges::max_element(seldom.first_token_ms));
+}
+
+// Others' prompts stand between two tokens of a request.
+TEST_F(Arrivals, APromptDelaysTheTokensOfTheOthers) {
+  Workload long_prompts = workload(1e6);
+  long_prompts.prompt_tokens = 200;
+  const RunTimes crowd = run(long_prompts);
+  EXPECT_GT(*std::ranges::max_element(crowd.token_ms), 2.0 * *std::ranges::min_element(crowd.token_ms));
+}
+
+TEST_F(Arrivals, OneTokenAnswersEndWithTheirPrompt) {
+  Workload one = workload(50.0);
+  one.output_tokens = 1;
+  const RunTimes times = run(one);
+  EXPECT_EQ(times.first_token_ms.size(), 6U);
+  EXPECT_TRUE(times.token_ms.empty());
+}
+
+TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
+  const Workload asked = workload(0.0);
+  Engine engine(checkpoint_, {}, limits_of(asked));
+  const double rate = completed_per_s(engine, asked, text_);
+  Workload at_once = asked;
+  at_once.poisson_arrivals = false;
+  const RunTimes times = run_workload(engine, at_once, text_, 9);
+  EXPECT_GT(rate, 0.2 * 3.0 / times.seconds);
+  EXPECT_LT(rate, 5.0 * 3.0 / times.seconds);
+}
+
+TEST(ArrivalRate, IsKeptPerKey) {
+  const TemporaryDirectory folder;
+  const std::string inside = folder.path().string() + "/arrivals";
+  EXPECT_EQ(read_arrival_rate(inside, "a"), 0.0);
+  EXPECT_EQ(write_arrival_rate(inside, "a", 3.25), "");
+  EXPECT_EQ(write_arrival_rate(inside, "b", 1.0 / 3.0), "");
+  EXPECT_EQ(read_arrival_rate(inside, "a"), 3.25);
+  EXPECT_EQ(read_arrival_rate(inside, "b"), 1.0 / 3.0);
+  EXPECT_EQ(read_arrival_rate("", "a"), 0.0);
+  EXPECT_NE(write_arrival_rate("", "a", 1.0), "");
+}
+
+}  // namespace
+}  // namespace moetune

@@ -1,0 +1,26 @@
+// moetune measure --op: single ops and whole layers, timed against what the device's memory and tensor cores reach.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/facts/error.h"
+#include "tuner/commands/common_options.h"
+
+namespace moetune {
+
+struct MeasureOpOptions {
+  std::string ops;            // empty: not asked for
+  std::string tokens = "1";
+  std::string type;           // of routed experts; empty: as the model ships
+  std::int64_t context = 0;   // 0: 512, or as many as the tokens of a prompt
+  bool is_prompt = false;
+  int runs = 25;
+};
+
+void add_measure_op_options(CLI::App& command, MeasureOpOptions& options);
+
+// settings: of --set.
+ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options, const std::vector<std::string>& settings);
+
+}  // namespace moetune
