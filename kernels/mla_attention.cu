@@ -7,7 +7,6 @@
 #include "kernels/cuda/attend.cuh"
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/fragment.cuh"
-#include "kernels/cuda/rows_gemm.cuh"
 #include "kernels/tile_layout.h"
 
 namespace moetune {
@@ -41,10 +40,12 @@ __global__ void per_head_rows(Heads x, const Number* w, std::int64_t stride, Hea
 }
 
 constexpr int kWarps = 4;
-constexpr int kChunks = 4;       // that a warp holds at once
-constexpr int kColumns = 32;     // of a chunk
-constexpr int kTokens = 8;       // columns of a product
-constexpr int kMostTokens = 64;  // of a block: so many rows share the weights that it read
+constexpr int kChunks = 4;    // that a warp holds at once
+constexpr int kColumns = 32;  // of a chunk
+constexpr int kTokens = 8;    // columns of a product
+// Of a block: so many rows share the weights that it read. Few while a step is short, so that they do not
+// wait in line.
+int rows_of_a_block(std::int64_t tokens) { return tokens <= 64 ? 16 : 64; }
 constexpr int kSplitTokens = 4;  // up to so many leave columns for what rounding to bf16 loses
 
 struct PerHead {
@@ -58,6 +59,7 @@ struct PerHead {
   int chunks;
   int warps_per_tile;  // 1, 2 or 4
   int tile_count;
+  int rows_of_a_block;
 };
 
 // Eight neighbouring elements of a row; zeros beyond its end.
@@ -103,8 +105,8 @@ __global__ void __launch_bounds__(32 * kWarps) per_head_tiles(PerHead op) {
   cuda::let_next_start();
   cuda::wait_for_previous();
   const int head = tile / op.tiles_per_head;
-  const int base = static_cast<int>(blockIdx.y) * kMostTokens;
-  const int last = min(op.tokens, base + kMostTokens);
+  const int base = static_cast<int>(blockIdx.y) * op.rows_of_a_block;
+  const int last = min(op.tokens, base + op.rows_of_a_block);
   const bool is_split = op.tokens <= kSplitTokens;
   const bool is_aligned = op.x.token_stride % 4 == 0 && op.x.head_stride % 4 == 0 &&
                           reinterpret_cast<std::uintptr_t>(op.x.data) % 16 == 0;
@@ -180,7 +182,7 @@ void run_tiles(Cuda& cuda, const PerHeadGemm& op) {
   const int warps = chunks <= kChunks ? 1 : chunks <= 2 * kChunks ? 2 : 4;
   cuda::launch(per_head_tiles<type>,
                {.grid = dim3(cuda::blocks_for(layout.tiles, kWarps / warps),
-                             cuda::blocks_for(op.x.dim(0), kMostTokens)),
+                             cuda::blocks_for(op.x.dim(0), rows_of_a_block(op.x.dim(0)))),
                 .threads = 32 * kWarps},
                cuda.state().stream, true,
                PerHead{.x = heads_of(op.x),
@@ -192,15 +194,9 @@ void run_tiles(Cuda& cuda, const PerHeadGemm& op) {
                        .in = static_cast<int>(layout.in),
                        .chunks = chunks,
                        .warps_per_tile = warps,
-                       .tile_count = static_cast<int>(layout.tiles)});
+                       .tile_count = static_cast<int>(layout.tiles),
+                       .rows_of_a_block = rows_of_a_block(op.x.dim(0))});
 }
-
-struct HeadResult {
-  Heads y;
-  __device__ void put(std::int64_t token, std::int64_t row, float value) const {
-    y.data[token * y.token_stride + blockIdx.z * y.head_stride + row] = value;
-  }
-};
 
 }  // namespace
 
@@ -214,14 +210,6 @@ void run(Cuda& cuda, const PerHeadGemm& op) {
                                 " (accepted: bf16, f16)");
   }
   const auto out = static_cast<int>(op.y.dim(2));
-  if (matrix.type == NumberType::f32 && op.x.dim(0) >= cuda::kLeastManyRows) {
-    const auto stride = matrix.row_bytes / static_cast<std::int64_t>(sizeof(float));
-    return cuda::launch_many_rows<float>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)),
-                                         static_cast<const float*>(op.w.data), stride, out,
-                                         static_cast<int>(matrix.in),
-                                         {static_cast<int>(op.x.dim(1)), op.x.stride(1), out * stride},
-                                         HeadResult{heads_of(op.y)});
-  }
   cuda::with_float_type(matrix.type, "a per-head matrix", [&](auto number) {
     using Number = decltype(number);
     cuda::launch(per_head_rows<Number>,

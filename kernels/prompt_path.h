@@ -10,7 +10,7 @@ struct PromptPath {
   bool is_portable = false;   // mma.sync and cp.async also where the GPU has wgmma
   // Up to this many tokens activations count with sixteen bits of mantissa (two products) instead of eight: weights are read
   // once either way, and that is what such a step costs.
-  int most_split_tokens = 128;
+  int most_split_tokens = 63;
 };
 
 PromptPath prompt_path();

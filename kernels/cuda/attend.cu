@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int group = static_cast<int>(threadIdx.x) / lanes;
 
-  const auto [begin, each, active, all] = cut_of(shape, in.positions[token], pieces.count, kLeast);
+  const auto [begin, each, active, all] = cut_of(shape, in.positions[token], pieces.count, kLeast, 1);
   if (static_cast<int>(blockIdx.x) >= active) return;
   const int first = begin + static_cast<int>(blockIdx.x) * each;
   const int end = min(all, first + each);
@@ -175,7 +175,8 @@ __global__ void __launch_bounds__(32 * kWarps)
         if (column < shape.value_width) to[kPartHead + column] = sums[h][c][i];
       }
   }
-  finish_piece<kGroups, HB, 0>(shape, in, pieces, token, first_head, head_count, active, shared);
+  finish_piece<kGroups, HB, 0, false, HB * kMostParts>(shape, in, pieces, token, first_head, head_count,
+                                                       active, shared, [] {});
 }
 
 bool is_aligned_for_vectors(const AttendInputs& in) {
@@ -192,8 +193,15 @@ void run_pieces(Cuda& cuda, NumberType type, const AttendShape& shape, const Att
   const auto kernel = attend_piece<lanes, chunks, HB>;
   const int shared_bytes =
       kGroups * std::min(HB, shared_by) * (shape.value_width + kPartHead) * static_cast<int>(sizeof(float));
-  const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeast, reinterpret_cast<const void*>(kernel),
-                                    32 * kWarps, shared_bytes, 1);
+  const Pieces pieces = make_pieces(cuda, shape,
+                                    {.head_blocks = head_blocks,
+                                     .heads = std::min(HB, shared_by),
+                                     .factors = HB * kMostParts,
+                                     .least = kLeast,
+                                     .kernel = reinterpret_cast<const void*>(kernel),
+                                     .threads = 32 * kWarps,
+                                     .shared_bytes = shared_bytes,
+                                     .most_cluster = 1});
   const bool is_aligned = is_aligned_for_vectors(in);
   launch(kernel,
          {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
@@ -231,21 +239,22 @@ int blocks_at_once(Cuda& cuda, const void* kernel, int threads, int shared_bytes
   return place->second *= cluster;
 }
 
-Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, const void* kernel,
-                   int threads, int shared_bytes, int most_cluster) {
-  const int lines = std::max(1, head_blocks * shape.tokens);
-  const int most =
-      std::clamp((shape.capacity + least - 1) / least, 1, most_cluster > 1 ? kMostPieces : kMostParts);
+Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of) {
+  const int lines = std::max(1, of.head_blocks * shape.tokens);
+  const int most = std::clamp((shape.capacity + of.least - 1) / of.least, 1, kMostPieces);
   const auto fitting = [&](int cluster) {
-    return std::clamp(blocks_at_once(cuda, kernel, threads, shared_bytes, cluster) / lines, 1, most) /
-           cluster * cluster;
+    const int there = blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, cluster) / lines;
+    // What is joined at the end: a part of each cluster, of the heads that a block has then.
+    const int joined = std::min(kMostParts, of.factors / ((of.heads + cluster - 1) / cluster));
+    return std::min(std::clamp(there, 1, most) / cluster, joined) * cluster;
   };
   Pieces pieces{fitting(1), 1, nullptr, nullptr};
-  for (int cluster = most_cluster; cluster > 1 && pieces.cluster == 1; cluster /= 2)
-    if (const int count = cluster <= pieces.count ? fitting(cluster) : 0; 4 * count >= 3 * pieces.count)
+  const int single = std::min(most, blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, 1) / lines);
+  for (int cluster = of.most_cluster; cluster > 1 && pieces.cluster == 1; cluster /= 2)
+    if (const int count = cluster <= single ? fitting(cluster) : 0; 4 * count >= 3 * single)
       pieces.count = count, pieces.cluster = cluster;
   if (pieces.count == pieces.cluster) return pieces;
-  pieces.arrived = cuda.state().counters(head_blocks * shape.tokens * pieces.cluster);
+  pieces.arrived = cuda.state().counters(of.head_blocks * shape.tokens * pieces.cluster);
   pieces.partial = static_cast<float*>(
       cuda.state().scratch(static_cast<std::size_t>(shape.tokens) * static_cast<std::size_t>(shape.heads) *
                            static_cast<std::size_t>(pieces.count / pieces.cluster) *

@@ -26,14 +26,14 @@ struct Pieces {
 // How the positions a token sees are cut now.
 struct Cut {
   int begin;   // first position seen
-  int each;    // positions a piece, a multiple of `least`
+  int each;    // positions a piece, at least `least` and a multiple of `step`
   int active;  // pieces with positions
   int end;     // behind the last position seen
 };
-__device__ __forceinline__ Cut cut_of(const AttendShape& shape, int last, int pieces, int least) {
+__device__ __forceinline__ Cut cut_of(const AttendShape& shape, int last, int pieces, int least, int step) {
   const int begin = shape.window > 0 ? max(0, last - shape.window + 1) : 0;
   const int seen = last + 1 - begin;
-  const int each = ((seen + pieces - 1) / pieces + least - 1) / least * least;
+  const int each = max(least, ((seen + pieces - 1) / pieces + step - 1) / step * step);
   return {begin, each, (seen + each - 1) / each, last + 1};
 }
 
@@ -53,15 +53,21 @@ __device__ __forceinline__ void arrive_at_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #endif
 }
+// Orders nothing: that blocks are there, or have read what they wanted.
+__device__ __forceinline__ void arrive_at_cluster_relaxed() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
 __device__ __forceinline__ void wait_for_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 // The same place in the shared memory of another block of the cluster.
-__device__ __forceinline__ const float* at_rank(const float* place, int rank) {
+__device__ __forceinline__ float* at_rank(float* place, int rank) {
 #if __CUDA_ARCH__ >= 900
-  const float* there;
+  float* there;
   asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(place), "r"(rank));
   return there;
 #else
@@ -151,14 +157,31 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
   }
 }
 
+// Every block of a cluster joins some of the heads.
+__device__ __forceinline__ int heads_of_a_block(const Pieces& pieces, int head_count) {
+  return (head_count + pieces.cluster - 1) / pieces.cluster;
+}
+
+// Where a group's part of a head goes when it is pushed to the block that joins it: (cluster, kGroups, heads
+// of a block) parts in that block's shared memory, which must have nothing else in this place. Not before
+// wait_for_cluster() behind a first arrival: the block may not have begun.
+template <int kGroups>
+__device__ __forceinline__ float* pushed_part(const Pieces& pieces, float* parts, int stride, int group,
+                                              int head, int head_count) {
+  const int each = heads_of_a_block(pieces, head_count);
+  if (pieces.cluster == 1) return parts + (group * each + head) * stride;
+  return at_rank(parts + ((cluster_rank() * kGroups + group) * each + head % each) * stride, head / each);
+}
+
 // kWidth: the value width where it is known when compiling, else 0.
 // parts: (kGroups, heads, kPartHead + value_width) in shared memory: largest score, sum of weights, weighted
-// values of each group of this block; not yet synchronised. All threads of all blocks of a cluster with
-// positions take part; a block has some where blockIdx.x < active.
-template <int kGroups, int HB, int kWidth, int kFactors = HB * kMostParts>
+// values of each group of this block, not yet synchronised; or, kIsPushed, what pushed_part() says. All
+// threads of all blocks of a cluster with positions take part; a block has some where blockIdx.x < active.
+// meanwhile() is called while others arrive.
+template <int kGroups, int HB, int kWidth, bool kIsPushed, int kFactors, class Meanwhile>
 __device__ __forceinline__ void finish_piece(const AttendShape& shape, const AttendInputs& in,
                                              const Pieces& pieces, int token, int first_head, int head_count,
-                                             int active, float* parts) {
+                                             int active, float* parts, const Meanwhile& meanwhile) {
   constexpr int kSome = kWidth != 0 ? 4 : 1;
   using Some = Numbers<kSome>;
   const int width = kWidth != 0 ? kWidth : shape.value_width;
@@ -168,23 +191,25 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
   const int cluster = static_cast<int>(blockIdx.x) / pieces.cluster;
   const int sharing =
       min(pieces.cluster, active - cluster * pieces.cluster);  // blocks of this cluster with positions
-  // Every block of a cluster joins some of the heads.
-  const int each = (head_count + pieces.cluster - 1) / pieces.cluster;
+  const int each = heads_of_a_block(pieces, head_count);
   const int mine = rank * each;
   const int count = min(each, head_count - mine);
   __shared__ JoinSpace<HB, kFactors> space;
   if (pieces.cluster > 1) {
     arrive_at_cluster();
+    meanwhile();
     wait_for_cluster();
   } else {
     __syncthreads();
+    meanwhile();
   }
   float* const y = in.y + token * in.y_strides.token + (first_head + mine) * in.y_strides.head;
   float* const partial = pieces.partial + (std::int64_t{token} * shape.heads + first_head + mine) *
                                               (pieces.count / pieces.cluster) * stride;
   const int partial_stride = pieces.count / pieces.cluster * stride;
   const auto part_of = [&](int h, int i) {
-    const float* part = parts + ((i % kGroups) * head_count + mine + h) * stride;
+    if constexpr (kIsPushed) return parts + (i * each + h) * stride;
+    float* part = parts + ((i % kGroups) * head_count + mine + h) * stride;
     return pieces.cluster > 1 ? at_rank(part, i / kGroups) : part;
   };
   join_parts<kSome>(
@@ -200,7 +225,8 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
         sum.store(to + kPartHead + column, 1.0F);
         if (column == 0) to[0] = space.tops[h], to[1] = space.totals[h];
       });
-  if (pieces.cluster > 1) arrive_at_cluster();  // no block ends while others read what it has
+  if (!kIsPushed && pieces.cluster > 1)
+    arrive_at_cluster_relaxed();  // no block ends while others read what it has
   if (clusters > 1 && count > 0) {
     // Of the blocks that have these heads, the one that finishes last joins the clusters.
     __shared__ bool is_last;
@@ -227,7 +253,7 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
             sum.store(y + h * in.y_strides.head + column, space.totals[h]);
           });
   }
-  if (pieces.cluster > 1) wait_for_cluster();
+  if (!kIsPushed && pieces.cluster > 1) wait_for_cluster();
 }
 
 // As launch() does: never for little, so that what is asked for one shape does not forbid another.
@@ -245,8 +271,17 @@ int blocks_at_once(Cuda& cuda, const void* kernel, int threads, int shared_bytes
 // Pieces for this many blocks' worth of heads, so that all blocks are there at once where contexts are as
 // long as their capacity, each at least `least` positions, in the largest clusters that cost few of them.
 // Takes scratch memory.
-Pieces make_pieces(Cuda& cuda, const AttendShape& shape, int head_blocks, int least, const void* kernel,
-                   int threads, int shared_bytes, int most_cluster);
+struct PiecesOf {
+  int head_blocks;
+  int heads;    // of a block
+  int factors;  // kFactors of its join
+  int least;
+  const void* kernel;
+  int threads;
+  int shared_bytes;
+  int most_cluster;  // 1 where a kernel cannot use clusters
+};
+Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of);
 
 // launch() with blocks that are neighbours along x in clusters.
 template <class... Parameters, class... Arguments>

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
-  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions);
+  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions, kPositions);
   if (static_cast<int>(blockIdx.x) >= (active + pieces.cluster - 1) / pieces.cluster * pieces.cluster) {
     if (places) wait_for_previous();
     return;
@@ -352,8 +352,9 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
             make_float2(out[j][2 * half], out[j][2 * half + 1]);
     }
   }
-  finish_piece<1, kHeads, kRank>(shape, in, pieces, token, first_head, head_count, active,
-                                 reinterpret_cast<float*>(shared + kTilesAt));
+  finish_piece<1, kHeads, kRank, false, kHeads * kMostParts>(
+      shape, in, pieces, token, first_head, head_count, active, reinterpret_cast<float*>(shared + kTilesAt),
+      [] {});
 }
 
 template <class Number>
@@ -361,9 +362,15 @@ void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows<Number>;
   constexpr int kMostBytes = kTilesAt + 2 * kRawBytes<Number> + (kIsBf16<Number> ? 0 : kTileBytes);
-  const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kPositions, reinterpret_cast<const void*>(kernel), 32 * kWarps,
-                  kMostBytes, most_cluster(kernel));
+  const Pieces pieces = make_pieces(cuda, shape,
+                                    {.head_blocks = head_blocks,
+                                     .heads = std::min(kHeads, shape.heads),
+                                     .factors = kHeads * kMostParts,
+                                     .least = kPositions,
+                                     .kernel = reinterpret_cast<const void*>(kernel),
+                                     .threads = 32 * kWarps,
+                                     .shared_bytes = kMostBytes,
+                                     .most_cluster = most_cluster(kernel)});
   const int stages = pieces.count * kPositions >= shape.capacity ? 1 : 2;
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),

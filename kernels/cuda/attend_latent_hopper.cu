@@ -7,6 +7,8 @@
 // Rows lie in shared memory as nine blocks of (64 rows, 64 columns), 128-byte swizzle: for the scores an
 // operand along the columns, for the values the same bytes along the rows. A cache of bytes is widened to
 // that from two tiles as they come.
+#include <algorithm>
+
 #include "kernels/cuda/attend_join.cuh"
 #include "kernels/cuda/cache_number.cuh"
 #include "kernels/cuda/fragment.cuh"
@@ -18,6 +20,7 @@ namespace {
 constexpr int kHeads = 64;
 constexpr int kPositions = 64;
 constexpr int kThreads = 256;
+constexpr int kFactors = 256;  // of the join: there is no room for more
 constexpr int kRank = 512;
 constexpr int kWidth = kRank + 64;
 constexpr int kBlockBytes = kPositions * 128;
@@ -93,13 +96,15 @@ __device__ __forceinline__ void copy_or_zero(std::uint32_t to, const void* from,
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(exists ? 16 : 0));
 }
-// Rows start .. start + 63, by `threads` threads of which this is one; zeros from `stored` on.
+// Rows start .. start + 63, by `threads` threads of which this is one: zeros from `stored` on, nothing in
+// place of `skipped`.
 template <class Number>
 __device__ __forceinline__ void fetch_rows(std::uint32_t to, const Number* rows, std::int64_t stride,
-                                           int start, int stored, int thread, int threads) {
+                                           int start, int stored, int skipped, int thread, int threads) {
   if constexpr (kIsBf16<Number>) {
     const int piece = thread % 8;
     for (int row = thread / 8; row < kPositions; row += threads / 8) {
+      if (start + row == skipped) continue;
       const bool exists = start + row < stored;
       const Number* from = rows + (exists ? start + row : 0) * stride + piece * 8;
       const std::uint32_t at = to + static_cast<std::uint32_t>(row * 128 + (piece ^ (row % 8)) * 16);
@@ -143,76 +148,94 @@ __device__ __forceinline__ void put(unsigned char* tile, int row, int column, fl
       __float2bfloat16_rn(value);
 }
 
-// Scaled queries as bf16, zeros beyond head_count. All threads take part.
+// Zeros in place of the heads that do not exist.
+__device__ __forceinline__ void clear_queries(unsigned char* queries, int head_count) {
+  constexpr int kPieces = kWidth / 8;
+  for (int i = head_count * kPieces + static_cast<int>(threadIdx.x); i < kHeads * kPieces; i += kThreads)
+    *reinterpret_cast<uint4*>(queries + place_of(i / kPieces, i % kPieces)) = uint4{};
+}
+
+// Scaled queries as bf16, by the first `warps` warps.
 __device__ __forceinline__ void stage_queries(unsigned char* queries, const AttendShape& shape,
                                               const AttendInputs& in, int token, int first_head,
-                                              int head_count, const Turn& turn) {
+                                              int head_count, const Turn& turn, int warps) {
   // Several loads at once: one after the other each would wait for the L2 cache.
-  constexpr int kTogether = 4;
+  constexpr int kTogether = 5;
   constexpr int kPieces = kRank / 8;
   const float* const latent = in.q + token * in.q_strides.token + first_head * in.q_strides.head;
   const float* const rest = in.q_rest + token * in.q_rest_strides.token + first_head * in.q_rest_strides.head;
   const int warp = static_cast<int>(threadIdx.x / 32);
-  constexpr int kWarps = kThreads / 32;
-  Pair pairs[kHeads / kWarps];
+  const float scale = shape.scale;
+  for (int first = 0; first < head_count; first += 3 * warps) {
+    Pair pairs[3];
 #pragma unroll
-  for (int i = 0; i < kHeads / kWarps; ++i)
-    if (warp + i * kWarps < head_count)
-      pairs[i] = turn.load(rest + (warp + i * kWarps) * in.q_rest_strides.head);
-  for (int first = static_cast<int>(threadIdx.x); first < kHeads * kPieces; first += kTogether * kThreads) {
-    float4 low[kTogether];
-    float4 high[kTogether];
+    for (int i = 0; i < 3; ++i)
+      if (const int head = first + warp + i * warps; head < head_count)
+        pairs[i] = turn.load(rest + head * in.q_rest_strides.head);
+    // As many pieces of the latent part as belong to these heads, roughly: both are on their way together.
+    const int end = min(head_count, first + 3 * warps) * kPieces;
+    for (int from = first * kPieces + static_cast<int>(threadIdx.x); from < end;
+         from += kTogether * 32 * warps) {
+      float4 low[kTogether];
+      float4 high[kTogether];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int index = first + i * kThreads;
-      if (index / kPieces >= head_count) continue;
-      const float* from = latent + index / kPieces * in.q_strides.head + index % kPieces * 8;
-      low[i] = *reinterpret_cast<const float4*>(from);
-      high[i] = *reinterpret_cast<const float4*>(from + 4);
+      for (int i = 0; i < kTogether; ++i) {
+        const int index = from + i * 32 * warps;
+        if (index >= end) continue;
+        const float* at = latent + index / kPieces * in.q_strides.head + index % kPieces * 8;
+        low[i] = *reinterpret_cast<const float4*>(at);
+        high[i] = *reinterpret_cast<const float4*>(at + 4);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int index = from + i * 32 * warps;
+        if (index >= end) continue;
+        *reinterpret_cast<uint4*>(queries + place_of(index / kPieces, index % kPieces)) = make_uint4(
+            pack2(low[i].x * scale, low[i].y * scale), pack2(low[i].z * scale, low[i].w * scale),
+            pack2(high[i].x * scale, high[i].y * scale), pack2(high[i].z * scale, high[i].w * scale));
+      }
     }
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int index = first + i * kThreads;
-      const float scale = shape.scale;
-      *reinterpret_cast<uint4*>(queries + place_of(index / kPieces, index % kPieces)) =
-          index / kPieces < head_count
-              ? make_uint4(
-                    pack2(low[i].x * scale, low[i].y * scale), pack2(low[i].z * scale, low[i].w * scale),
-                    pack2(high[i].x * scale, high[i].y * scale), pack2(high[i].z * scale, high[i].w * scale))
-              : uint4{};
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kHeads / kWarps; ++i) {
-    const int head = warp + i * kWarps;
-    const Pair pair = head < head_count ? turn.turned(pairs[i]) : Pair{};
-    put(queries, head, kRank + turn.first(), pair.first * shape.scale);
-    put(queries, head, kRank + turn.second(), pair.second * shape.scale);
+    for (int i = 0; i < 3; ++i)
+      if (const int head = first + warp + i * warps; head < head_count) {
+        const Pair pair = turn.turned(pairs[i]);
+        put(queries, head, kRank + turn.first(), pair.first * scale);
+        put(queries, head, kRank + turn.second(), pair.second * scale);
+      }
   }
 }
 
 // The token's own row, a warp wide.
 struct FreshRow {
   static constexpr int kPerLane = kRank / 32;
-  float latent[kPerLane];  // column lane + 32 i
+  float latent[kPerLane];  // column lane + 32 i; the norm's weights before make()
   Pair pair;
   float scale = 0.0F;
 
+  // What no kernel writes.
+  __device__ __forceinline__ void prepare(const AttendPlacing& placing) {
+#pragma unroll
+    for (int c = 0; c < kPerLane; ++c)
+      latent[c] = placing.key_norm != nullptr ? placing.key_norm[threadIdx.x % 32 + 32 * c] : 1.0F;
+  }
+
   template <class Number>
   __device__ __forceinline__ void make(const AttendPlacing& placing, int token, const Turn& turn) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
     const float* from = placing.new_keys + token * placing.new_key_strides.token;
+    float row[kPerLane];
     float squares = 0.0F;
 #pragma unroll
-    for (int c = 0; c < kPerLane; ++c) latent[c] = from[lane + 32 * c];
+    for (int c = 0; c < kPerLane; ++c) row[c] = from[threadIdx.x % 32 + 32 * c];
     pair = turn.turned(turn.load(from + kRank));
 #pragma unroll
-    for (int c = 0; c < kPerLane; ++c) squares += latent[c] * latent[c];
-    const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(kRank) + placing.eps);
+    for (int c = 0; c < kPerLane; ++c) squares += row[c] * row[c];
+    const float inverse = placing.key_norm != nullptr
+                              ? rsqrtf(warp_sum(squares) / static_cast<float>(kRank) + placing.eps)
+                              : 1.0F;
     float largest = fmaxf(fabsf(pair.first), fabsf(pair.second));
 #pragma unroll
     for (int c = 0; c < kPerLane; ++c) {
-      if (placing.key_norm != nullptr) latent[c] *= inverse * placing.key_norm[lane + 32 * c];
+      latent[c] *= inverse * row[c];
       largest = fmaxf(largest, fabsf(latent[c]));
     }
     if constexpr (kHasCacheScales<Number>) scale = cache_scale(warp_max(largest));
@@ -251,7 +274,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
-  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions);
+  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions, kPositions);
   if (static_cast<int>(blockIdx.x) >= (active + pieces.cluster - 1) / pieces.cluster * pieces.cluster) {
     if (places) wait_for_previous();
     return;
@@ -273,12 +296,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   const auto stage_at = [&](int stage) {
     return kRowsAt + (kIsBf16<Number> ? stage * kRowsBytes : kRowsBytes + stage * kRawBytes);
   };
-  if (first < end)
-    fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored,
+  const int fresh_row = has_fresh ? last : -1;
+  if (first < end) {
+    fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored, fresh_row,
                static_cast<int>(threadIdx.x), kThreads);
+    clear_queries(shared + kQueriesAt, head_count);
+  }
 
   Turn turn;
   FreshRow fresh;
+  if (makes_row) fresh.prepare(in.placing);
   if (places) {
     turn.is_interleaved = in.placing.is_interleaved;
     // Not __sincosf: at position 100,000 its argument reduction is off by more than bf16 can hide.
@@ -294,7 +321,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (kScaled && threadIdx.x % 32 == 0) scales[last] = fresh.scale;
     }
   }
-  if (first < end) stage_queries(shared + kQueriesAt, shape, in, token, first_head, head_count, turn);
+  const int staging_warps = kThreads / 32 - (has_fresh ? 1 : 0);
+  if (first < end && static_cast<int>(threadIdx.x) < 32 * staging_warps)
+    stage_queries(shared + kQueriesAt, shape, in, token, first_head, head_count, turn, staging_warps);
 
   float top[2] = {kNothing, kNothing};  // of heads 16 warp + lane / 4 and + 8; the first group's
   float sum[2] = {};
@@ -306,19 +335,19 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int tile_at = kIsBf16<Number> ? stage_at(stage) : kRowsAt;
     const std::uint32_t tile = base + static_cast<std::uint32_t>(tile_at);
     wait_for_copies<0>();
-    const bool adds_row = has_fresh && start + kPositions > last;
-    if (adds_row || !kIsBf16<Number>) __syncthreads();
+    const bool adds_row = makes_row && start + kPositions > last;
     if constexpr (!kIsBf16<Number>) {
       const auto* raw = reinterpret_cast<const Number*>(shared + stage_at(stage));
+      __syncthreads();
       for (int i = static_cast<int>(threadIdx.x); i < kPositions * kWidth / 8; i += kThreads)
-        *reinterpret_cast<uint4*>(shared + tile_at + place_of(i / (kWidth / 8), i % (kWidth / 8))) =
-            Eight<Number>::from_shared(raw + i * 8).pairs();
-      if (kScaled && threadIdx.x < kPositions)
+        if (start + i / (kWidth / 8) != fresh_row)
+          *reinterpret_cast<uint4*>(shared + tile_at + place_of(i / (kWidth / 8), i % (kWidth / 8))) =
+              Eight<Number>::from_shared(raw + i * 8).pairs();
+      if (kScaled && threadIdx.x < kPositions && start + static_cast<int>(threadIdx.x) != fresh_row)
         tile_scales[threadIdx.x] =
             start + static_cast<int>(threadIdx.x) < stored ? __ldcg(scales + start + threadIdx.x) : 0.0F;
-      if (adds_row) __syncthreads();
     }
-    if (adds_row && makes_row) {
+    if (adds_row) {
       fresh.put_into<Number>(shared + tile_at, last - start, turn);
       if (kScaled && threadIdx.x % 32 == 0) tile_scales[last - start] = fresh.scale;
     }
@@ -326,7 +355,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncthreads();  // the rows are there; both groups are done with those before
     if (group == 1 && start + kPositions < end)
       fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage ^ 1)), rows, in.row_stride,
-                 start + kPositions, stored, thread, 128);
+                 start + kPositions, stored, fresh_row, thread, 128);
     uint4 weight[4];
     if (group == 0) {
       float score[32];
@@ -407,7 +436,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         *reinterpret_cast<float2*>(to + kPartHead + 256 * group + 8 * j + 2 * t) =
             make_float2(out[4 * j + 2 * half], out[4 * j + 2 * half + 1]);
     }
-  finish_piece<1, kHeads, kRank, 2 * kHeads>(shape, in, pieces, token, first_head, head_count, active, parts);
+  finish_piece<1, kHeads, kRank, false, kFactors>(shape, in, pieces, token, first_head, head_count, active,
+                                                  parts, [] {});
 #endif
 }
 
@@ -422,9 +452,15 @@ template <class Number>
 void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows_hopper<Number>;
-  const Pieces pieces =
-      make_pieces(cuda, shape, head_blocks, kPositions, reinterpret_cast<const void*>(kernel), kThreads,
-                  kSharedBytes, most_cluster(kernel));
+  const Pieces pieces = make_pieces(cuda, shape,
+                                    {.head_blocks = head_blocks,
+                                     .heads = std::min(kHeads, shape.heads),
+                                     .factors = kFactors,
+                                     .least = kPositions,
+                                     .kernel = reinterpret_cast<const void*>(kernel),
+                                     .threads = kThreads,
+                                     .shared_bytes = kSharedBytes,
+                                     .most_cluster = most_cluster(kernel)});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),

@@ -203,6 +203,9 @@ bool attends_as_prompt(NumberType cache_type, const AttendShape& shape, const At
 }
 
 void attend_prompt(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
+  const PromptPath path = prompt_path();
+  if (!path.is_portable && shape.tokens > path.most_split_tokens && attends_with_hopper(cuda, in))
+    return attend_with_hopper(cuda, shape, in);
   if (shape.key_width == 64) return run_width<64>(cuda, shape, in);
   run_width<128>(cuda, shape, in);
 }

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   constexpr int kChunks = width / 32;  // of a key row: 32 elements, two products
   constexpr int kBlocks = width / 64;  // of a value row: 64 elements, eight products
   constexpr bool kScaled = kHasCacheScales<Number>;
-  extern __shared__ float parts[];  // (warps, heads, width + kPartHead)
+  extern __shared__ __align__(16) float parts[];  // pushed_part()
   __shared__ __align__(16) __nv_bfloat16 queries[kHeads][width + 8];
   __shared__ __align__(16) Number fresh[2][width];  // the token's own key and value
   __shared__ float fresh_scale[2];
@@ -80,11 +80,12 @@ __global__ void __launch_bounds__(32 * kWarps)
   // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
-  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kLeast);
+  const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kLeast, kPositions);
   if (static_cast<int>(blockIdx.x) >= (active + pieces.cluster - 1) / pieces.cluster * pieces.cluster) {
     if (places) wait_for_previous();
     return;
   }
+  if (pieces.cluster > 1) arrive_at_cluster_relaxed();
   const int first = begin + static_cast<int>(blockIdx.x) * each;
   const int end = min(all, first + each);
   const int shared_by = shape.heads / shape.kv_heads;
@@ -202,20 +203,9 @@ __global__ void __launch_bounds__(32 * kWarps)
         }
         float scale = 0.0F;
         if constexpr (kScaled) scale = cache_scale(row.largest());
-        Number* to = (which == 0 ? keys : values) + last * in.row_stride;
-        const bool writes = static_cast<int>(blockIdx.y) % head_blocks == 0;
 #pragma unroll
-        for (int i = 0; i < Row::kColumns; ++i) {
-          const Number number = cached<Number>(row.v[i], scale);
-          fresh[which][lane + 32 * i] = number;
-          if (writes) to[lane + 32 * i] = number;
-        }
-        if (kScaled && lane == 0) {
-          fresh_scale[which] = scale;
-          if (writes)
-            (which == 0 ? in.key_scales : in.value_scales)[scales_at + std::int64_t{last} * shape.kv_heads] =
-                scale;
-        }
+        for (int i = 0; i < Row::kColumns; ++i) fresh[which][lane + 32 * i] = cached<Number>(row.v[i], scale);
+        if (kScaled && lane == 0) fresh_scale[which] = scale;
       }
     }
   } else if (places) {
@@ -326,22 +316,36 @@ __global__ void __launch_bounds__(32 * kWarps)
     if (next < end) load_values(next);
   }
 
+  if (pieces.cluster > 1) wait_for_cluster();  // the others have begun
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 1);
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 2);
-    if (g + 8 * half >= head_count) continue;
-    float* to = parts + (warp * head_count + g + 8 * half) * (width + kPartHead);
+    if (g + 8 * half >= head_count || first >= end) continue;
+    float* to = pushed_part<kWarps>(pieces, parts, width + kPartHead, warp, g + 8 * half, head_count);
     if (t == 0) to[0] = top[half], to[1] = sum[half];
+    // Columns 16 t .. 16 t + 15 of each block of 64 are this lane's.
 #pragma unroll
     for (int c = 0; c < kBlocks; ++c)
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
+      for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          to[kPartHead + 8 * (2 * t + i + 8 * c) + j] = out[8 * c + j][2 * half + i];
+        for (int j = 0; j < 8; j += 4)
+          *reinterpret_cast<float4*>(to + kPartHead + 8 * (2 * t + i + 8 * c) + j) =
+              make_float4(out[8 * c + j][2 * half + i], out[8 * c + j + 1][2 * half + i],
+                          out[8 * c + j + 2][2 * half + i], out[8 * c + j + 3][2 * half + i]);
   }
-  finish_piece<kWarps, kHeads, width>(shape, in, pieces, token, first_head, head_count, active, parts);
+  finish_piece<kWarps, kHeads, width, true, kHeads * kMostParts>(
+      shape, in, pieces, token, first_head, head_count, active, parts, [&] {
+        // The new row goes into the cache here: a store still under way would hold up the arrival.
+        if (!has_fresh || static_cast<int>(blockIdx.y) % head_blocks != 0) return;
+        for (int i = static_cast<int>(threadIdx.x); i < 2 * width; i += 32 * kWarps)
+          ((i < width ? keys : values) + last * in.row_stride)[i % width] = fresh[i / width][i % width];
+        if (kScaled && threadIdx.x < 2)
+          (threadIdx.x == 0 ? in.key_scales
+                            : in.value_scales)[scales_at + std::int64_t{last} * shape.kv_heads] =
+              fresh_scale[threadIdx.x];
+      });
 }
 
 template <int width, class Number>
@@ -349,10 +353,18 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int shared_by = shape.heads / shape.kv_heads;
   const int head_blocks = (shared_by + kHeads - 1) / kHeads * shape.kv_heads;
   const auto kernel = attend_tensor<width, Number>;
-  const int shared_bytes =
-      kWarps * std::min(kHeads, shared_by) * (width + kPartHead) * static_cast<int>(sizeof(float));
-  const Pieces pieces = make_pieces(cuda, shape, head_blocks, kLeast, reinterpret_cast<const void*>(kernel),
-                                    32 * kWarps, shared_bytes, most_cluster(kernel));
+  const int heads = std::min(kHeads, shared_by);
+  const int rows = (heads + kMostCluster - 1) / kMostCluster * kMostCluster;  // whatever the cluster
+  const int shared_bytes = kWarps * rows * (width + kPartHead) * static_cast<int>(sizeof(float));
+  const Pieces pieces = make_pieces(cuda, shape,
+                                    {.head_blocks = head_blocks,
+                                     .heads = heads,
+                                     .factors = kHeads * kMostParts,
+                                     .least = kLeast,
+                                     .kernel = reinterpret_cast<const void*>(kernel),
+                                     .threads = 32 * kWarps,
+                                     .shared_bytes = shared_bytes,
+                                     .most_cluster = most_cluster(kernel)});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),

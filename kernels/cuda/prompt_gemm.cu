@@ -33,6 +33,13 @@ int most_columns_for(Cuda& cuda, int parts, int tokens) {
   return tokens <= 64 ? 64 : std::min(most, tokens <= 128 ? 128 : 256);
 }
 
+int most_columns_of_all(Cuda& cuda, int parts, int tokens, int row_items) {
+  constexpr int kLeast = 32;
+  int most = most_columns_for(cuda, parts, tokens);
+  while (most > kLeast && row_items * ((tokens + most - 1) / most) < cuda.state().multiprocessors) most /= 2;
+  return most;
+}
+
 void add_part(PromptGemm& op, const MatrixLayout& layout, const void* data, const float* bias, Rows y) {
   const TileLayout tiles = TileLayout::of(layout.type, layout.out, layout.in);
   op.part[op.parts++] = {static_cast<const unsigned char*>(data),

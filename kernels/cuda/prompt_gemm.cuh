@@ -43,6 +43,8 @@ struct PromptGemm {
 
 // Columns an item may have on this GPU; tokens: as many an expert can have.
 int most_columns_for(Cuda& cuda, int parts, int tokens);
+// The same where one matrix serves all tokens: fewer, where there would not be an item for every multiprocessor.
+int most_columns_of_all(Cuda& cuda, int parts, int tokens, int row_items);
 
 // A matrix as one part; appends it to op and counts its items.
 void add_part(PromptGemm& op, const MatrixLayout& layout, const void* data, const float* bias, Rows y);

@@ -12,6 +12,7 @@ struct HopperPrompt {
   static constexpr int kThreads = 384;  // two warpgroups that multiply, one of which a warp fetches
   static constexpr int kWorkers = 256;
   static constexpr int kMostStages = 8;
+  static constexpr int kFewColumns = 64;  // up to so many an item: another kernel, see work_item()
   static constexpr int kMostBytes = 226 * 1024;  // of shared memory, less what is declared
 
   // Of one part of a stage's activations: as many rows as an item has columns at most.
@@ -96,72 +97,77 @@ __device__ __forceinline__ void fetch_items(const PromptGemm& op, HopperRing rin
   }
 }
 
-// Two products of 16 columns each.
-template <int N0, int N1>
-__device__ __forceinline__ void multiply_half(float (&d0)[N0 / 2], float (&d1)[N1 > 0 ? N1 / 2 : 1], const std::uint32_t (&a)[2][4],
-                                              std::uint32_t block) {
-#pragma unroll
-  for (int m = 0; m < 2; ++m) {
-    wgmma<N0>(d0, a[m], k_major_rows(block + 32 * m));
-    if constexpr (N1 > 0) wgmma<N1>(d1, a[m], k_major_rows(block + N0 * kBlockRowBytes + 32 * m));
-  }
-}
-
-// One item of at most N0 + N1 columns; `activated`: where gated results are put together.
-template <NumberType type, bool kIsGated, int N0, int N1>
+// One item of at most N columns; `activated`: where gated results are put together.
+//
+// A step is two halves of two products, each half a group of wgmmas: while one is under way, the operands of the next are made.
+// Few columns make products that are sooner done than begun, so that they have several sums in turn and more groups under way.
+// They are a kernel of their own: ptxas, given all sizes at once, runs out of registers and then serializes every wgmma of the
+// kernel (it says so with -v), which costs half the speed.
+template <NumberType type, bool kIsGated, bool kIsFew, int N>
 __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem& item, HopperRing& ring, unsigned char* activated) {
   using T = TileSteps<type>;
+  constexpr int kSums = N <= 32 ? 4 : kIsFew ? 2 : 1;
+  constexpr int kTurn = kIsFew || T::kStepsPerChunk == 2 ? 2 : 1;  // steps
+  constexpr int kBuffers = kIsFew ? 4 : 2;                         // one more than there are groups under way
+  constexpr int kStagesHeld = kIsFew ? 2 : 1;
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const int steps = steps_of<type>(op, item);
   const int chunks = op.part[0].chunks;
   const WarpRows rows = WarpRows::of(kIsGated, warp);
-  float d0[N0 / 2] = {};
-  float d1[N1 > 0 ? N1 / 2 : 1] = {};
-  std::uint32_t a[2][2][4];
+  float d[kSums][N / 2] = {};
+  std::uint32_t a[kBuffers][2][4];
   WeightFragments<type> weights;
-  int used_stage = -1;
-  const auto half_step = [&](auto which, auto second, int step) {
+  const auto give_back = [&](int behind) {
+    int stage = ring.stage - behind;
+    if (stage < 0) stage += ring.stages;
+    if (lane == 0) barrier_arrive(ring.empty + 8 * stage);
+  };
+  const auto half_step = [&](auto which, auto of_turn, int step) {
     constexpr int kHalf = decltype(which)::value;
-    constexpr bool kIsSecond = decltype(second)::value;
+    constexpr int kBuffer = (2 * decltype(of_turn)::value + kHalf) % kBuffers;
+    constexpr bool kIsSecond = T::kStepsPerChunk == 2 && decltype(of_turn)::value == 1;
     weights.template load<kHalf, kIsSecond>(ring.weights + ring.stage * kItemTiles * T::kStageBytes, rows, 2 * step + 1 < chunks);
-    weights.template operands<kHalf, kIsSecond>(a[kHalf]);
+    weights.template operands<kHalf, kIsSecond>(a[kBuffer]);
     const std::uint32_t block = ring.blocks + ring.stage * ring.block_bytes + kHalf * 64;
     wgmma_fence();
-    multiply_half<N0, N1>(d0, d1, a[kHalf], block);
-    if (N0 + N1 <= 128 && op.x.parts == 2) multiply_half<N0, N1>(d0, d1, a[kHalf], block + ring.part_bytes);
+#pragma unroll
+    for (int m = 0; m < 2; ++m) wgmma<N>(d[(2 * kHalf + m) % kSums], a[kBuffer][m], k_major_rows(block + 32 * m));
+    if (N <= 128 && op.x.parts == 2)
+#pragma unroll
+      for (int m = 0; m < 2; ++m)
+        wgmma<N>(d[(2 * kHalf + m) % kSums], a[kBuffer][m], k_major_rows(block + ring.part_bytes + 32 * m));
     wgmma_commit();
-    wgmma_wait<1>();  // the half before is done: its operands are free
+    wgmma_wait<kBuffers - 1>();  // the oldest group is done: its operands are free, and after a first half so is its stage
   };
-  const auto whole_step = [&](auto second, int step) {
+  const auto whole_step = [&](auto of_turn, int step) {
     barrier_wait(ring.full + 8 * ring.stage, ring.parity);
-    half_step(std::integral_constant<int, 0>{}, second, step);
-    if (used_stage >= 0 && lane == 0) barrier_arrive(ring.empty + 8 * used_stage);
-    used_stage = ring.stage;
-    half_step(std::integral_constant<int, 1>{}, second, step);
+    half_step(std::integral_constant<int, 0>{}, of_turn, step);
+    if (step >= kStagesHeld) give_back(kStagesHeld);
+    half_step(std::integral_constant<int, 1>{}, of_turn, step);
     ring.advance();
   };
-  for (int step = 0; step < steps; step += T::kStepsPerChunk) {
-    whole_step(std::false_type{}, step);
-    if constexpr (T::kStepsPerChunk == 2) whole_step(std::true_type{}, step + 1);
+  for (int step = 0; step < steps; step += kTurn) {
+    whole_step(std::integral_constant<int, 0>{}, step);
+    if constexpr (kTurn == 2)
+      if (T::kStepsPerChunk == 2 || step + 1 < steps) whole_step(std::integral_constant<int, 1>{}, step + 1);
   }
   wgmma_wait<0>();
-  if (used_stage >= 0 && lane == 0) barrier_arrive(ring.empty + 8 * used_stage);
+  for (int behind = min(steps, kStagesHeld); behind > 0; --behind) give_back(behind);
 
   // Four groups of columns at a time, where there are four.
   const auto put_all = [&](const auto& store) {
-    constexpr int kTogether = N0 / 8 < 4 ? N0 / 8 : 4;
-    const auto put = [&](int first, const float* d) {
+    constexpr int kTogether = N / 8 < 4 ? N / 8 : 4;
+#pragma unroll
+    for (int at = 0; at < N / 8; at += kTogether) {
       float c[kTogether][4];
 #pragma unroll
-      for (int i = 0; i < 4 * kTogether; ++i) c[i / 4][i % 4] = d[i];
-      store.put(first, c);
-    };
+      for (int i = 0; i < 4 * kTogether; ++i) {
+        c[i / 4][i % 4] = d[0][4 * at + i];
 #pragma unroll
-    for (int at = 0; at < N0; at += 8 * kTogether) put(at, d0 + at / 2);
-    if constexpr (N1 > 0) {
-#pragma unroll
-      for (int at = 0; at < N1; at += 8 * kTogether) put(N0 + at, d1 + at / 2);
+        for (int other = 1; other < kSums; ++other) c[i / 4][i % 4] += d[other][4 * at + i];
+      }
+      store.put(8 * at, c);
     }
   };
   if constexpr (kIsGated) {
@@ -183,32 +189,43 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
   }
 }
 
-template <NumberType type, bool kIsGated>
+template <NumberType type, bool kIsGated, bool kIsFew>
 __device__ __forceinline__ void work_items(const PromptGemm& op, HopperRing ring, unsigned char* activated) {
   PromptWalk walk(op, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
   PromptItem item;
   while (walk.next(item)) {
-    if (item.columns <= 16)
-      work_item<type, kIsGated, 16, 0>(op, item, ring, activated);
-    else if (item.columns <= 32)
-      work_item<type, kIsGated, 32, 0>(op, item, ring, activated);
-    else if (item.columns <= 64)
-      work_item<type, kIsGated, 64, 0>(op, item, ring, activated);
-    else if (item.columns <= 128)
-      work_item<type, kIsGated, 128, 0>(op, item, ring, activated);
-    else if (item.columns <= 160)
-      work_item<type, kIsGated, 128, 32>(op, item, ring, activated);
-    else if (item.columns <= 192)
-      work_item<type, kIsGated, 128, 64>(op, item, ring, activated);
-    else
-      work_item<type, kIsGated, 256, 0>(op, item, ring, activated);
+    if constexpr (kIsFew) {
+      if (item.columns <= 16)
+        work_item<type, kIsGated, true, 16>(op, item, ring, activated);
+      else if (item.columns <= 32)
+        work_item<type, kIsGated, true, 32>(op, item, ring, activated);
+      else
+        work_item<type, kIsGated, true, 64>(op, item, ring, activated);
+    } else {
+      if (item.columns <= 16)
+        work_item<type, kIsGated, false, 16>(op, item, ring, activated);
+      else if (item.columns <= 32)
+        work_item<type, kIsGated, false, 32>(op, item, ring, activated);
+      else if (item.columns <= 64)
+        work_item<type, kIsGated, false, 64>(op, item, ring, activated);
+      else if (item.columns <= 96)
+        work_item<type, kIsGated, false, 96>(op, item, ring, activated);
+      else if (item.columns <= 128)
+        work_item<type, kIsGated, false, 128>(op, item, ring, activated);
+      else if (item.columns <= 160)
+        work_item<type, kIsGated, false, 160>(op, item, ring, activated);
+      else if (item.columns <= 192)
+        work_item<type, kIsGated, false, 192>(op, item, ring, activated);
+      else
+        work_item<type, kIsGated, false, 256>(op, item, ring, activated);
+    }
   }
 }
 
 #endif  // MOETUNE_HOPPER
 
 // Empty where it was not compiled for wgmma: has_hopper_prompt() sees that by the missing barriers.
-template <NumberType type, bool kIsGated>
+template <NumberType type, bool kIsGated, bool kIsFew>
 __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const __grid_constant__ PromptGemm op) {
 #if MOETUNE_HOPPER
   extern __shared__ __align__(16) unsigned char raw[];
@@ -239,7 +256,7 @@ __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const
     if (threadIdx.x / 32 == HopperPrompt::kWorkers / 32) fetch_items<type>(op, ring);
   } else {
     take_registers<232>();
-    work_items<type, kIsGated>(op, ring, activated);
+    work_items<type, kIsGated, kIsFew>(op, ring, activated);
     if (kIsGated && threadIdx.x == 0) bulk_store_wait();
   }
 #endif
@@ -249,24 +266,20 @@ __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const
 template <NumberType type>
 bool has_hopper_prompt() {
   cudaFuncAttributes attributes{};
-  CUDA_TRY(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(prompt_hopper<type, false>)));
+  CUDA_TRY(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(prompt_hopper<type, false, true>)));
   return attributes.sharedSizeBytes > 0;
 }
 
 template <NumberType type>
 void launch_hopper_prompt(Cuda& cuda, const PromptGemm& op, int blocks) {
-  if (op.is_gated)
-    launch(prompt_hopper<type, true>,
-           {.grid = dim3(static_cast<unsigned>(blocks)),
-            .threads = HopperPrompt::kThreads,
-            .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
-           cuda.state().stream, true, op);
-  else
-    launch(prompt_hopper<type, false>,
-           {.grid = dim3(static_cast<unsigned>(blocks)),
-            .threads = HopperPrompt::kThreads,
-            .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
-           cuda.state().stream, true, op);
+  const bool is_few = op.most_columns <= HopperPrompt::kFewColumns;
+  const auto kernel = op.is_gated ? (is_few ? prompt_hopper<type, true, true> : prompt_hopper<type, true, false>)
+                                  : (is_few ? prompt_hopper<type, false, true> : prompt_hopper<type, false, false>);
+  launch(kernel,
+         {.grid = dim3(static_cast<unsigned>(blocks)),
+          .threads = HopperPrompt::kThreads,
+          .shared_bytes = HopperPrompt::shared_bytes<type>(op)},
+         cuda.state().stream, true, op);
 }
 
 }  // namespace moetune::cuda

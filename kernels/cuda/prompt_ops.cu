@@ -6,11 +6,7 @@ namespace moetune::cuda {
 namespace {
 
 std::int64_t padded(std::int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
-// Narrow weights have lost more than a second part would keep.
-int parts_for_prompt(NumberType type, int tokens) {
-  const bool is_wide = type == NumberType::bf16 || type == NumberType::f16;
-  return is_wide && tokens <= prompt_path().most_split_tokens ? 2 : 1;
-}
+int parts_for_prompt(int tokens) { return tokens <= prompt_path().most_split_tokens ? 2 : 1; }
 TileLayout tiles_of(const MatrixLayout& layout) { return TileLayout::of(layout.type, layout.out, layout.in); }
 
 }  // namespace
@@ -20,14 +16,14 @@ bool takes_prompt(int tokens) { return tokens >= prompt_path().least_tokens; }
 void prompt_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates) {
   const MatrixLayout& first = parts[0].layout;
   PromptGemm gemm{};
-  gemm.x = rows_for(tiles_of(first), (tokens + 7) / 8 * 8, parts_for_prompt(first.type, tokens));
+  gemm.x = rows_for(tiles_of(first), (tokens + 7) / 8 * 8, parts_for_prompt(tokens));
   gemm.x.data = static_cast<unsigned char*>(cuda.state().scratch(static_cast<std::size_t>(gemm.x.bytes())));
   gather_rows(cuda, x, tokens, static_cast<int>(first.in), nullptr, 1, gemm.x);
   gemm.tokens = tokens;
   gemm.entries = 1;
-  gemm.most_columns = most_columns_for(cuda, gemm.x.parts, tokens);
   gemm.accumulates = accumulates;
   for (int i = 0; i < count; ++i) add_part(gemm, parts[i].layout, parts[i].data, parts[i].bias, parts[i].y);
+  gemm.most_columns = most_columns_of_all(cuda, gemm.x.parts, tokens, gemm.row_items);
   prompt_gemm(cuda, first.type, gemm);
 }
 
@@ -35,8 +31,7 @@ void prompt_ffn(Cuda& cuda, const PromptFfn& op) {
   const PromptShape shape{op.tokens, op.k, op.experts};
   const bool is_routed = op.experts > 0;
   const int capacity = is_routed ? shape.rows() : (op.tokens + 7) / 8 * 8;
-  // How many columns an expert can expect, not how many tokens there are, says what a second part costs.
-  const int parts = parts_for_prompt(op.gate.type, is_routed ? op.tokens * op.k / shape.entries() : op.tokens);
+  const int parts = parts_for_prompt(op.tokens);
   PromptRows x = rows_for(tiles_of(op.gate), capacity, parts);
   PromptRows activated = rows_for(tiles_of(op.down), capacity, parts);
   const std::int64_t lists = is_routed ? padded(static_cast<std::int64_t>(shape.bytes())) : 0;
@@ -44,7 +39,8 @@ void prompt_ffn(Cuda& cuda, const PromptFfn& op) {
       cuda.state().scratch(static_cast<std::size_t>(lists + padded(x.bytes()) + activated.bytes())));
   x.data = scratch + lists;
   activated.data = x.data + padded(x.bytes());
-  const int most_columns = most_columns_for(cuda, parts, op.tokens);
+  const int most_columns = is_routed ? most_columns_for(cuda, parts, op.tokens)
+                                     : most_columns_of_all(cuda, parts, op.tokens, activated.blocks);
   PromptPlan plan{};
   if (is_routed) {
     plan = place_plan(scratch, shape);

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
               base + step % stages * stage_bytes + kItemTiles * T::kStageBytes + part * kBlockBytes;
 #pragma unroll
           for (int j = 0; j < kGroups; ++j) {
-            if (first_column + 8 * j >= item.columns) break;
+            if (first_column + 8 * j >= item.columns) continue;  // not break: sums must have constant indices
             const int column = first_column + 8 * j + lane % 8;
             std::uint32_t b[4];  // both products of the half: pieces 4 half + 0 .. 3
             load_matrices(b, block + column * kBlockRowBytes + ((4 * kHalf + lane / 8) ^ column % 8) * 16);

@@ -56,7 +56,7 @@ assert document["knobs"]["expert_quant"] == "int8" and document["read_gb_per_s"]
 for result in results.values():
     assert result["microseconds"] > 0 and result["low"] <= result["microseconds"] <= result["high"] and result["n"] == 6, result
 assert results["moe"]["distinct_layers"] == 16 and results["moe"]["experts_touched"] >= 2, results["moe"]
-assert any("synthetic routing" in note for note in document["notes"]), document["notes"]
+assert any("routing fitted to published statistics" in note for note in document["notes"]), document["notes"]
 PY
 expect_exit 2 "$MOETUNE" measure --op moo --device cpu
 expect_in err.txt "no op named 'moo' .accepted: all, read, attention, .*router"

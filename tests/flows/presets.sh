@@ -6,7 +6,7 @@ export XDG_CACHE_HOME=$PWD/cache
 
 expect_exit 0 "$MOETUNE" list models
 expect_in out.txt '^deepseek-v3 .*61 +256 +8 +fp8'
-expect_in out.txt '^gpt-oss-20b: synthetic weights; attention approximated'
+expect_in out.txt '^gpt-oss-20b: synthetic weights; routing fitted to published statistics;'
 expect_exit 0 "$MOETUNE" list models --json
 python3 - <<'PY' || fail "list models --json does not say what the presets are"
 import json

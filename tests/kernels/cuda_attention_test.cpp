@@ -30,7 +30,7 @@ class CudaAttention : public GpuTest, public ::testing::WithParamInterface<bool>
   }
   void TearDown() override { set_attend_path({}); }
 
-  Device cpu_ = cpu();
+  Device cpu_ = cpu(8);
 
   Tensor there_or_empty(const Tensor& tensor) { return tensor.empty() ? Tensor() : there(tensor); }
 
@@ -137,7 +137,8 @@ TEST_P(CudaAttention, LatentRowsArePlacedAndAttend) {
                           Case{5, 512, 64, 200}, Case{128, 512, 64, 700}, Case{16, 512, 64, 20000}})
       for (const bool is_interleaved : {false, true})
         for (const bool is_one_each : {true, false}) {
-          if (c.context == 20000 && is_interleaved) continue;
+          if (c.context == 20000 && (is_interleaved || !is_one_each || type != NumberType::bf16)) continue;
+          if (c.heads == 128 && is_interleaved) continue;
           const std::int64_t width = c.rank + c.rope;
           const RandomCache rows = RandomCache::of(type, 3, c.context, 1, width, 1);
           const OwnedTensor q = random_floats({3, c.heads, 10 + c.rope}, 2);

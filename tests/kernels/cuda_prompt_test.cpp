@@ -178,7 +178,7 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
           const Tensor gresult = there(poison.view());
           for (const Tensor& table : tables)
             run(gpu(), ExpertFfn{.x = gx, .ids = gchosen, .slot_of_expert = table, .slots = gslots.data(), .layout = tiles, .rows = gresult});
-          const bool is_exact = path.path.most_split_tokens > 0 && type == NumberType::bf16;  // narrow weights are not split
+          const bool is_exact = path.path.most_split_tokens > 0 && rounding_of(type) < 1e-3;
           expect_near(gresult, result.view(), is_exact ? 3e-5 : 8e-3,
                       std::string(path.name) + " " + std::string(name_of(type)) + " " + std::to_string(hidden) + "/" +
                           std::to_string(inner) + ", " + std::to_string(tokens) + " tokens");
@@ -297,16 +297,6 @@ TEST_F(CudaPrompt, LatentAttentionOfRuns) {
     run(gpu(), op(there(q_latent.view()), there(q_rope.view()), there(cache.view()), there(sequences.view()), there(positions.view()), gy));
     expect_near(gy, y.view(), 6e-3, std::to_string(heads) + " heads");
   }
-}
-
-TEST_F(CudaPrompt, SmallProductsOfHeads) {
-  const OwnedTensor x = random_floats({70, 5, 40}, 1);
-  const OwnedTensor w = random_floats({5, 36, 40}, 2);
-  const OwnedTensor y = poisoned({70, 5, 36});
-  const Tensor gy = there(y.view());
-  run(cpu_, PerHeadGemm{.x = x.view(), .w = w.view(), .y = y.view()});
-  run(gpu(), PerHeadGemm{.x = there(x.view()), .w = there(w.view()), .y = gy});
-  expect_near(gy, y.view(), 1e-6, "per head");
 }
 
 }  // namespace

@@ -180,9 +180,9 @@ std::string model_note(const ModelSpec& model) {
   std::string note = "synthetic weights";
   if (model.fold > 1) note += fmt::format(", folded x{}", model.fold);
   if (model.synthetic_routing)
-    note += "; synthetic routing, fitted to published statistics (engine/models/presets says which)";
+    note += "; routing fitted to published statistics";
   else if (model.experts > 0)
-    note += "; routing random, as generated weights route";
+    note += "; routing random";
   if (!model.approximation.empty()) note += "; " + model.approximation;
   return note;
 }
