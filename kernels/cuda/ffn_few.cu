@@ -8,23 +8,26 @@ namespace moetune::cuda {
 namespace {
 
 constexpr int kGateWarps = 8;
-constexpr int kGateBlocksEach = 3;            // on a multiprocessor
+constexpr int kGateBlocksEach = 3;  // on a multiprocessor
 constexpr int kDownWarps = 16;
 constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
 constexpr int kHeld = 4;                      // chunks a warp has under way
 
 // Where the slot of a choice starts; null: not in this wave.
-__device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots, int choice) {
+__device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots,
+                                                        int choice) {
   if (work.entries.kind == FfnEntries::Kind::everyone) return slots;
   const int slot = work.entries.slot_of_expert[work.entries.ids[choice]];
   return slot < 0 ? nullptr : slots + slot * work.slot_bytes;
 }
 
-// Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile of gate and of the
-// one of up that goes with it. brings_down: the weights of down go into the L2 cache when those of gate and up have come.
+// Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile
+// of gate and of the one of up that goes with it. brings_down: the weights of down go into the L2 cache when
+// those of gate and up have come.
 template <NumberType type>
 __global__ void __launch_bounds__(32 * kGateWarps, kGateBlocksEach)
-    gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each, bool brings_down) {
+    gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each,
+                bool brings_down) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Held = HeldChunk<type>;
   constexpr int kTurn = kHeld / 2;
@@ -119,11 +122,12 @@ __global__ void __launch_bounds__(32 * kGateWarps, kGateBlocksEach)
   }
 }
 
-// A block takes `tiles_each` neighbouring tiles of the result and all choices: warp (choice, split) has its part of that
-// expert's chunks.
+// A block takes `tiles_each` neighbouring tiles of the result and all choices: warp (choice, split) has its
+// part of that expert's chunks.
 template <NumberType type>
 __global__ void __launch_bounds__(32 * kDownWarps)
-    down_few(const __grid_constant__ FfnWork work, FewShape shape, int splits, int tiles_each, Rows weights, Rows y) {
+    down_few(const __grid_constant__ FfnWork work, FewShape shape, int splits, int tiles_each, Rows weights,
+             Rows y) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Held = HeldChunk<type>;
   const FfnTiles& tiles = work.down;
@@ -139,10 +143,11 @@ __global__ void __launch_bounds__(32 * kDownWarps)
   const int steps = (each + kHeld - 1) / kHeld * kHeld;
   const int first = static_cast<int>(blockIdx.x) * tiles_each;
   const int end = min(first + tiles_each, (tiles.out + 15) / 16);
-  // Who goes where was settled before gate_up let us start, and weights are never written: they are on their way while
-  // gate_up still runs. Only the activations must be waited for.
+  // Who goes where was settled before gate_up let us start, and weights are never written: they are on their
+  // way while gate_up still runs. Only the activations must be waited for.
   const unsigned char* slot = choice < work.entries.count ? slot_of(work, tiles.data, choice) : nullptr;
-  const unsigned char* row_scales = slot + first * tiles.tile_bytes + std::int64_t{tiles.chunks} * Held::kBytes;
+  const unsigned char* row_scales =
+      slot + first * tiles.tile_bytes + std::int64_t{tiles.chunks} * Held::kBytes;
   const unsigned char* at = slot + first * tiles.tile_bytes + first_chunk * Held::kBytes + lane * 16;
   int ahead_tile = slot != nullptr ? first : end;
   int ahead_step = 0;
@@ -224,7 +229,8 @@ GateShape gate_shape(int chunks, int tiles, int choices, int multiprocessors) {
   GateShape shape{};
   for (int warps = kGateWarps / 2 + 1; warps <= kGateWarps; ++warps) {  // whose last chunks waste least
     const int steps = (chunks + warps * kTurn - 1) / (warps * kTurn) * kTurn;
-    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps) shape.warps = warps, shape.steps = steps;
+    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps)
+      shape.warps = warps, shape.steps = steps;
   }
   // So many tiles that the busiest multiprocessor has least to do, and all blocks find room at once.
   int least = 0;
@@ -241,13 +247,16 @@ GateShape gate_shape(int chunks, int tiles, int choices, int multiprocessors) {
 }  // namespace
 
 bool is_few(NumberType type, const FfnWork& work) {
-  if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps) return false;
+  if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps)
+    return false;
   if (work.gate.in % 4 != 0 || work.down.in % 4 != 0 || work.x.stride % 4 != 0) return false;
-  return shape_of(type, work, false).bytes() <= kMostSharedBytes && shape_of(type, work, true).bytes() <= kMostSharedBytes;
+  return shape_of(type, work, false).bytes() <= kMostSharedBytes &&
+         shape_of(type, work, true).bytes() <= kMostSharedBytes;
 }
 
 void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
-  // What the memory can deliver between the last weights of gate and up and the first of down; more would only be in the way.
+  // What the memory can deliver between the last weights of gate and up and the first of down; more would
+  // only be in the way.
   constexpr std::int64_t kMostBrought = 8 << 20;
   const FewShape shape = shape_of(type, work, false);
   const int tiles = (work.gate.out + 15) / 16;
@@ -268,7 +277,8 @@ void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights
   const FewShape shape = shape_of(type, work, true);
   const int tiles = (work.down.out + 15) / 16;
   const int multiprocessors = cuda.state().multiprocessors;
-  // Where all multiprocessors get the same number of tiles, one block runs over them; else two blocks share one.
+  // Where all multiprocessors get the same number of tiles, one block runs over them; else two blocks share
+  // one.
   int tiles_each = (tiles + multiprocessors - 1) / multiprocessors;
   int most_warps = kDownWarps;
   if (tiles_each > 1 && 10 * tiles < 9 * tiles_each * multiprocessors) {

@@ -20,8 +20,8 @@ struct ResultRows {
   std::int64_t choice_stride;
 };
 
-// Neighbouring units (pairs of tiles) of one expert, for some of its tokens. A block's units follow each other from expert to
-// expert; its warps ask ahead, so each finds its own way.
+// Neighbouring units (pairs of tiles) of one expert, for some of its tokens. A block's units follow each
+// other from expert to expert; its warps ask ahead, so each finds its own way.
 class Segment {
  public:
   int first_unit;  // of the expert
@@ -31,7 +31,8 @@ class Segment {
   const std::int32_t* pairs;
   const unsigned char* slot;
 
-  __device__ __forceinline__ Segment(const FfnWork& work, const unsigned char* slots, int units_each, int first, int end)
+  __device__ __forceinline__ Segment(const FfnWork& work, const unsigned char* slots, int units_each,
+                                     int first, int end)
       : work_(work), slots_(slots), units_each_(units_each), next_(first), end_(end) {
     enter();
   }
@@ -66,7 +67,8 @@ class Segment {
 
 // A unit: 16 rows of gate and up, or 32 of down. tokens: staged at once.
 template <NumberType type, bool is_down>
-__global__ void __launch_bounds__(32 * kWarps, kBlocksEach) many(const __grid_constant__ FfnWork work, int tokens, ResultRows rows) {
+__global__ void __launch_bounds__(32 * kWarps, kBlocksEach)
+    many(const __grid_constant__ FfnWork work, int tokens, ResultRows rows) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Pair = TilePair<type, kGroups>;
   constexpr int kChunk = Format<type>::kChunk;
@@ -175,7 +177,8 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocksEach) many(const __grid_co
         b *= scale_of(row, true);
         const int of = pairs[token];
         if constexpr (is_down) {
-          float* to = rows.data + of / work.entries.k * rows.token_stride + of % work.entries.k * rows.choice_stride + 32 * unit;
+          float* to = rows.data + of / work.entries.k * rows.token_stride +
+                      of % work.entries.k * rows.choice_stride + 32 * unit;
           if (32 * unit + row < tiles.out) to[row] = a;
           if (32 * unit + 16 + row < tiles.out) to[16 + row] = b;
         } else {
@@ -218,17 +221,22 @@ void run_many(Cuda& cuda, NumberType type, const FfnWork& work, const ResultRows
 bool is_many(NumberType type, const FfnWork& work) {
   // An expert's weights are read again for every rows_at_once() of its tokens.
   constexpr int kMostOnAverage = 6;
-  // Types of more bits need few instructions, and with few tokens the kernels of ffn_tiles.cuh lose less time at the end, where
-  // whole tiles are left over (an H200, Qwen3 in bf16: 8 tokens 140 us there, 167 here; 64 tokens 390 there, 334 here).
+  // Types of more bits need few instructions, and with few tokens the kernels of ffn_tiles.cuh lose less time
+  // at the end, where whole tiles are left over (an H200, Qwen3 in bf16: 8 tokens 140 us there, 167 here; 64
+  // tokens 390 there, 334 here).
   constexpr int kLeastOnAverage = 3;
-  if (TileLayout::of(type, 1, 1).chunk < 128 && work.pairs() < kLeastOnAverage * work.entries.count) return false;
+  if (TileLayout::of(type, 1, 1).chunk < 128 && work.pairs() < kLeastOnAverage * work.entries.count)
+    return false;
   // Fewer tokens keep sixteen bits of their activations, which takes two columns for each.
   if (work.entries.tokens <= kSplitTokens) return false;
-  if (work.entries.kind != FfnEntries::Kind::by_expert || work.pairs() > kMostOnAverage * work.entries.count) return false;
+  if (work.entries.kind != FfnEntries::Kind::by_expert || work.pairs() > kMostOnAverage * work.entries.count)
+    return false;
   return rows_at_once(type, work.gate) > 0 && rows_at_once(type, work.down) > 0;
 }
 
-void run_gate_up_many(Cuda& cuda, NumberType type, const FfnWork& work) { run_many<false>(cuda, type, work, {}); }
+void run_gate_up_many(Cuda& cuda, NumberType type, const FfnWork& work) {
+  run_many<false>(cuda, type, work, {});
+}
 
 void run_down_many(Cuda& cuda, NumberType type, const FfnWork& work, float* rows, std::int64_t token_stride,
                    std::int64_t choice_stride) {
