@@ -36,8 +36,7 @@ FfnWork prepare(Cuda& cuda, const ExpertFfn& op) {
                   .k = shape.k,
                   .sorted = {},
                   .ids = op.ids.i32(),
-                  .slot_of_expert = op.slot_of_expert.i32(),
-                  .experts = shape.experts};
+                  .slot_of_expert = op.slot_of_expert.i32()};
   const std::size_t lists = (shape.bytes() + 255) / 256 * 256;
   const std::size_t activated =
       static_cast<std::size_t>(shape.pairs() * work.activated_stride) * sizeof(float);

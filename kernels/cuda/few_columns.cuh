@@ -1,8 +1,9 @@
-// Activations of up to four tokens as operand B, staged once by a whole block: every token fills two of the eight columns of
-// a product, so that it keeps sixteen bits of mantissa.
+// Activations of up to four tokens as operand B, staged once by a whole block: every token fills two of the
+// eight columns of a product, so that it keeps sixteen bits of mantissa.
 //
 //   bf16, f16, fp8 weights     column 2 token: the row as bf16, column 2 token + 1: what the rounding lost
-//   int8 and 4-bit weights     two signed bytes of a 16-bit integer, high then low, with one scale for every 256 columns:
+//   int8 and 4-bit weights     two signed bytes of a 16-bit integer, high then low, with one scale for every
+//   256 columns:
 //                              products of integers, exact, at a third of the instructions that bf16 needs
 //
 // Several rows may lie behind each other in one column (the choices of one token). Start at FewColumns.
@@ -17,7 +18,8 @@ inline constexpr int kFewTokens = 4;
 inline constexpr int kScaledTogether = 256;  // columns: what a warp stages at once
 
 __host__ __device__ constexpr bool has_integers(NumberType type) {
-  return type == NumberType::int8 || type == NumberType::int4 || type == NumberType::int4_g32 || type == NumberType::mxfp4;
+  return type == NumberType::int8 || type == NumberType::int4 || type == NumberType::int4_g32 ||
+         type == NumberType::mxfp4;
 }
 
 // Where things lie, from sizes alone.
@@ -27,14 +29,17 @@ struct FewShape {
   int width;          // of a row, in columns: a multiple of kScaledTogether
   int element_bytes;  // 1: integers, 2: bf16
 
-  __host__ __device__ int column_bytes() const { return rows * width * element_bytes + 64; }  // + 64: other banks
+  __host__ __device__ int column_bytes() const {
+    return rows * width * element_bytes + 64;
+  }  // + 64: other banks
   __host__ __device__ int scales_at() const { return kZeroBytes + 2 * tokens * column_bytes(); }
   __host__ __device__ int bytes() const {
     return scales_at() + (element_bytes == 1 ? rows * width / kScaledTogether * kFewTokens * 4 : 0);
   }
 };
 
-// Eight neighbouring elements as they are multiplied: the order of what one lane takes out of a word of weights.
+// Eight neighbouring elements as they are multiplied: the order of what one lane takes out of a word of
+// weights.
 template <NumberType type>
 __device__ __forceinline__ constexpr int octet_order(int i) {
   constexpr int kInt4[] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -49,21 +54,24 @@ class FewColumns {
   static constexpr int kChunk = Format<type>::kChunk;
   static constexpr int kLoads = kIntegers ? kChunk / 64 : kChunk / 32;  // of 16 bytes a lane, for a chunk
 
-  __device__ __forceinline__ FewColumns(unsigned char* shared, const FewShape& shape) : shape_(shape), shared_(shared) {
+  __device__ __forceinline__ FewColumns(unsigned char* shared, const FewShape& shape)
+      : shape_(shape), shared_(shared) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     const int column = lane / 4;
     const int t = lane % 4;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     const bool exists = column < 2 * shape.tokens;
     const int first = kIntegers ? 16 * t : x_offset<type>(t, 0) * 2;
-    at_ = base + static_cast<std::uint32_t>(first + (exists ? kZeroBytes + column * shape.column_bytes() : 0));
+    at_ =
+        base + static_cast<std::uint32_t>(first + (exists ? kZeroBytes + column * shape.column_bytes() : 0));
     step_ = exists ? kChunk * (kIntegers ? 1U : 2U) : 0U;
     scale_at_ = base + static_cast<std::uint32_t>(shape.scales_at() + t * 4);
   }
 
-  // All threads of the block; a barrier must follow. row(token, index): first element of what lies at `index` of a token's
-  // column, on 16 bytes; weight(token, index): it is multiplied by. in: a multiple of four; what lies beyond are zeros.
-  // kTogether pieces are asked for before the first is stored: each waits for the L2 cache.
+  // All threads of the block; a barrier must follow. row(token, index): first element of what lies at `index`
+  // of a token's column, on 16 bytes; weight(token, index): it is multiplied by. in: a multiple of four; what
+  // lies beyond are zeros. kTogether pieces are asked for before the first is stored: each waits for the L2
+  // cache.
   template <int kTogether, class Row, class Weight>
   __device__ __forceinline__ void stage(int in, const Row& row, const Weight& weight) {
     const auto warp = static_cast<int>(threadIdx.x / 32);
@@ -117,9 +125,11 @@ class FewColumns {
     const std::uint32_t at = at_ + units * step_;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i)
-      to.part[i] = load_shared16(at + static_cast<std::uint32_t>(kIntegers ? 64 * i : x_offset<type>(0, i) * 2));
+      to.part[i] =
+          load_shared16(at + static_cast<std::uint32_t>(kIntegers ? 64 * i : x_offset<type>(0, i) * 2));
     if constexpr (kIntegers)
-      to.scale = __uint_as_float(load_shared_bits<float>(scale_at_ + units / (kScaledTogether / kChunk) * (4 * kFewTokens)));
+      to.scale = __uint_as_float(
+          load_shared_bits<float>(scale_at_ + units / (kScaledTogether / kChunk) * (4 * kFewTokens)));
   }
 
  private:
@@ -134,7 +144,8 @@ class FewColumns {
 #pragma unroll
       for (int i = 0; i < 8; ++i) largest = max(largest, __float_as_uint(x[i]) & 0x7FFFFFFFU);
       largest = __reduce_max_sync(0xFFFFFFFFU, largest);
-      constexpr float kMost = 32512.0F;  // its high byte is 127, the low one 0: rounding cannot carry beyond 127
+      constexpr float kMost =
+          32512.0F;  // its high byte is 127, the low one 0: rounding cannot carry beyond 127
       constexpr unsigned kLeast = 0x0DA24260U;  // 1e-30: smaller numbers are zeros, and no quotient overflows
       const float bound = __uint_as_float(max(largest, kLeast));
       const float inverse = __fdividef(kMost, bound);
@@ -148,14 +159,16 @@ class FewColumns {
       high.x = bytes_of<1>(bits, 0, 128);  // the low byte is signed
       high.y = bytes_of<1>(bits, 4, 128);
       int at = column;
-      if constexpr (kChunk == 128) {  // of a chunk: 16 bytes a lane from the words 0 and 1 of its weights, then from 2 and 3
+      if constexpr (kChunk == 128) {  // of a chunk: 16 bytes a lane from the words 0 and 1 of its weights,
+                                      // then from 2 and 3
         const int octet = lane % 16;
         at = column - octet * 8 + octet / 8 * 64 + octet % 4 * 16 + octet / 4 % 2 * 8;
       }
       *reinterpret_cast<uint2*>(to + at) = high;
       *reinterpret_cast<uint2*>(to + shape_.column_bytes() + at) = low;
       if (lane == 0)
-        reinterpret_cast<float*>(shared_ + shape_.scales_at())[column / kScaledTogether * kFewTokens + token] =
+        reinterpret_cast<float*>(shared_ +
+                                 shape_.scales_at())[column / kScaledTogether * kFewTokens + token] =
             bound * (weight / kMost);
     } else {
       uint4 rounded, lost;
@@ -176,8 +189,10 @@ class FewColumns {
   template <int byte>
   static __device__ __forceinline__ unsigned bytes_of(const unsigned (&bits)[8], int first, unsigned plus) {
     constexpr unsigned kPair = byte == 0 ? 0x0040U : 0x0051U;
-    const unsigned a = __byte_perm(bits[octet_order<type>(first)] + plus, bits[octet_order<type>(first + 1)] + plus, kPair);
-    const unsigned b = __byte_perm(bits[octet_order<type>(first + 2)] + plus, bits[octet_order<type>(first + 3)] + plus, kPair);
+    const unsigned a =
+        __byte_perm(bits[octet_order<type>(first)] + plus, bits[octet_order<type>(first + 1)] + plus, kPair);
+    const unsigned b = __byte_perm(bits[octet_order<type>(first + 2)] + plus,
+                                   bits[octet_order<type>(first + 3)] + plus, kPair);
     return __byte_perm(a, b, 0x5410U);
   }
 

@@ -1,6 +1,6 @@
-// A chunk of weights in registers and its product with the columns of up to four tokens. Chunks come straight from memory into
-// registers, several at a time: a ring in shared memory would cost as many instructions as the products of 4-bit weights do.
-// Start at HeldChunk.
+// A chunk of weights in registers and its product with the columns of up to four tokens. Chunks come straight
+// from memory into registers, several at a time: a ring in shared memory would cost as many instructions as
+// the products of 4-bit weights do. Start at HeldChunk.
 #pragma once
 
 #include "kernels/cuda/few_columns.cuh"
@@ -25,7 +25,8 @@ __device__ __forceinline__ unsigned load_once2(const void* from) {
   return v;
 }
 
-// c += a b: 16 x 32 by 32 x 8, signed bytes in, 32-bit integers out (PTX ISA, "Matrix fragments for mma.m16n8k32").
+// c += a b: 16 x 32 by 32 x 8, signed bytes in, 32-bit integers out (PTX ISA, "Matrix fragments for
+// mma.m16n8k32").
 __device__ __forceinline__ void mma_bytes(int (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                           std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
@@ -38,8 +39,10 @@ template <NumberType type>
 struct FewSums {
   float part[has_integers(type) ? 2 : 4] = {};
   __device__ __forceinline__ float of(int half) const {
-    if constexpr (has_integers(type)) return part[half];
-    else return part[2 * half] + part[2 * half + 1];
+    if constexpr (has_integers(type))
+      return part[half];
+    else
+      return part[2 * half] + part[2 * half + 1];
   }
 };
 
@@ -61,8 +64,11 @@ class HeldChunk {
       return;
     }
     if constexpr (F::kScaleBytes > 0) {
-      constexpr int kEach = type == NumberType::int4_g32 ? 4 : type == NumberType::fp8 ? 0 : 2;  // bytes of a lane
-      const unsigned char* scales = at + (1024 - lane * 16 + (type == NumberType::int4 ? lane / 4 : lane) * kEach);
+      constexpr int kEach = type == NumberType::int4_g32 ? 4
+                            : type == NumberType::fp8    ? 0
+                                                         : 2;  // bytes of a lane
+      const unsigned char* scales =
+          at + (1024 - lane * 16 + (type == NumberType::int4 ? lane / 4 : lane) * kEach);
       if constexpr (type == NumberType::int4) {
         scale_[0] = load_once2(scales);
         scale_[1] = load_once2(scales + 16);
@@ -79,8 +85,8 @@ class HeldChunk {
       int c[4] = {};
 #pragma unroll
       for (int m = 0; m < 2; ++m)
-        mma_bytes(c, word(upper_, 2 * m), word(lower_, 2 * m), word(upper_, 2 * m + 1), word(lower_, 2 * m + 1),
-                  word(x.part[0], 2 * m), word(x.part[0], 2 * m + 1));
+        mma_bytes(c, word(upper_, 2 * m), word(lower_, 2 * m), word(upper_, 2 * m + 1),
+                  word(lower_, 2 * m + 1), word(x.part[0], 2 * m), word(x.part[0], 2 * m + 1));
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         sums.part[half] += joined(c, half) * (__uint_as_float(scale_[half]) * x.scale);
@@ -106,8 +112,8 @@ class HeldChunk {
     }
   }
 
-  // The same chunk as operand A in bf16, for products of more tokens: of product m (Format::kMmas), and the scale of a group of
-  // it for rows lane / 4 + 8 half.
+  // The same chunk as operand A in bf16, for products of more tokens: of product m (Format::kMmas), and the
+  // scale of a group of it for rows lane / 4 + 8 half.
   __device__ __forceinline__ void operands(int m, std::uint32_t (&a)[4]) const {
     if constexpr (F::kOffset != 0) {
       F::exact_pairs(upper_, m, a[0], a[2]);
@@ -118,9 +124,12 @@ class HeldChunk {
     }
   }
   __device__ __forceinline__ float scale_of(int group, int half) const {
-    if constexpr (F::kScaleGroups == 4) return group_scale(group, half);
-    else if constexpr (type == NumberType::int4) return half_of(scale_[half]);
-    else return __uint_as_float(scale_[0]);
+    if constexpr (F::kScaleGroups == 4)
+      return group_scale(group, half);
+    else if constexpr (type == NumberType::int4)
+      return half_of(scale_[half]);
+    else
+      return __uint_as_float(scale_[0]);
   }
 
  private:
@@ -132,7 +141,8 @@ class HeldChunk {
     return static_cast<float>(c[2 * half] * 256 + c[2 * half + 1]);
   }
 
-  __device__ __forceinline__ void multiply_nibbles(FewSums<type>& sums, const typename Columns::Fragment& x) const {
+  __device__ __forceinline__ void multiply_nibbles(FewSums<type>& sums,
+                                                   const typename Columns::Fragment& x) const {
     int c[4] = {};
     float group_sums[2] = {};
     [[maybe_unused]] const Table negative = negative_table();
@@ -145,12 +155,13 @@ class HeldChunk {
       if constexpr (type == NumberType::mxfp4) {
         const std::uint32_t upper_odd = upper >> 16;
         const std::uint32_t lower_odd = lower >> 16;
-        mma_bytes(c, looked_up(kPositive, upper), looked_up(kPositive, lower), looked_up(kPositive, upper_odd),
-                  looked_up(kPositive, lower_odd), b0, b1);
+        mma_bytes(c, looked_up(kPositive, upper), looked_up(kPositive, lower),
+                  looked_up(kPositive, upper_odd), looked_up(kPositive, lower_odd), b0, b1);
         mma_bytes(c, looked_up(negative, turned(upper)), looked_up(negative, turned(lower)),
                   looked_up(negative, turned(upper_odd)), looked_up(negative, turned(lower_odd)), b0, b1);
       } else {
-        mma_bytes(c, sixteen_times(upper << 4), sixteen_times(lower << 4), sixteen_times(upper), sixteen_times(lower), b0, b1);
+        mma_bytes(c, sixteen_times(upper << 4), sixteen_times(lower << 4), sixteen_times(upper),
+                  sixteen_times(lower), b0, b1);
       }
       if constexpr (F::kScaleGroups == 4) {
 #pragma unroll
@@ -171,11 +182,14 @@ class HeldChunk {
   // int4: 16 times the values of the high nibbles, as signed bytes. A nibble holds value + 8.
   static __device__ __forceinline__ std::uint32_t sixteen_times(std::uint32_t word) {
     std::uint32_t d;
-    asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(d) : "r"(word), "r"(0xF0F0F0F0U), "r"(0x80808080U));  // (a & b) ^ c
+    asm("lop3.b32 %0, %1, %2, %3, 0x6A;"
+        : "=r"(d)
+        : "r"(word), "r"(0xF0F0F0F0U), "r"(0x80808080U));  // (a & b) ^ c
     return d;
   }
-  // e2m1, four low nibbles: twice the value is what one table makes of them and another of them with their signs turned over.
-  // PRMT looks up a nibble below 8, and of a nibble above it repeats the top bit of what it finds:
+  // e2m1, four low nibbles: twice the value is what one table makes of them and another of them with their
+  // signs turned over. PRMT looks up a nibble below 8, and of a nibble above it repeats the top bit of what
+  // it finds:
   //   positive   M + 1 for M, 0 for 0, 0 for -M
   //   negative   -1 for M, 0 for 0, -M for -M
   struct Table {
@@ -191,7 +205,9 @@ class HeldChunk {
   }
   static __device__ __forceinline__ std::uint32_t turned(std::uint32_t word) {
     std::uint32_t d;
-    asm("xor.b32 %0, %1, 0x88888888;" : "=r"(d) : "r"(word));  // the compiler would shift what is turned instead
+    asm("xor.b32 %0, %1, 0x88888888;"
+        : "=r"(d)
+        : "r"(word));  // the compiler would shift what is turned instead
     return d;
   }
   static __device__ __forceinline__ std::uint32_t looked_up(Table table, std::uint32_t word) {

@@ -1,7 +1,6 @@
 #include "kernels/cuda/ffn_few.cuh"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/cuda/few_product.cuh"
 
@@ -9,46 +8,29 @@ namespace moetune::cuda {
 namespace {
 
 constexpr int kGateWarps = 8;
+constexpr int kGateBlocksEach = 3;  // on a multiprocessor
 constexpr int kDownWarps = 16;
 constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
 constexpr int kHeld = 4;                      // chunks a warp has under way
 
-// Where the slot of a choice starts; null: not in this wave. All lanes take part: where the table is short they ask for all of
-// it together with the id, so that one does not wait for the other.
-__device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots, int choice) {
-  const FfnEntries& entries = work.entries;
-  if (entries.kind == FfnEntries::Kind::everyone) return slots;
-  constexpr int kPieces = 4;
-  int slot = 0;
-  if (entries.experts <= 32 * kPieces) {
-    const auto lane = static_cast<int>(threadIdx.x % 32);
-    int table[kPieces];
-#pragma unroll
-    for (int i = 0; i < kPieces; ++i)
-      table[i] = 32 * i + lane < entries.experts ? entries.slot_of_expert[32 * i + lane] : 0;
-    const int id = entries.ids[choice];
-#pragma unroll
-    for (int i = 0; i < kPieces; ++i)
-      if (id / 32 == i) slot = table[i];
-    slot = __shfl_sync(0xFFFFFFFFU, slot, id % 32);
-  } else {
-    slot = entries.slot_of_expert[entries.ids[choice]];
-  }
+// Where the slot of a choice starts; null: not in this wave.
+__device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots,
+                                                        int choice) {
+  if (work.entries.kind == FfnEntries::Kind::everyone) return slots;
+  const int slot = work.entries.slot_of_expert[work.entries.ids[choice]];
   return slot < 0 ? nullptr : slots + slot * work.slot_bytes;
 }
 
-// Of gate_up on a multiprocessor: what its registers hold.
-constexpr int blocks_each(int held) { return held == kHeld ? 3 : 2; }
-
-// Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile of gate and of the
-// one of up that goes with it, `held` chunks of the two at a time. brings_down: the weights of down go into the L2 cache when
+// Blocks in y: choices; in x: `tiles_each` neighbouring tiles. A warp takes every `warps`th chunk of a tile
+// of gate and of the one of up that goes with it. brings_down: the weights of down go into the L2 cache when
 // those of gate and up have come.
-template <NumberType type, int held>
-__global__ void __launch_bounds__(32 * kGateWarps, blocks_each(held))
-    gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each, bool brings_down) {
+template <NumberType type>
+__global__ void __launch_bounds__(32 * kGateWarps, kGateBlocksEach)
+    gate_up_few(const __grid_constant__ FfnWork work, FewShape shape, int steps, int tiles_each,
+                bool brings_down) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Held = HeldChunk<type>;
-  constexpr int kTurn = held / 2;
+  constexpr int kTurn = kHeld / 2;
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const auto warps = static_cast<int>(blockDim.x / 32);
@@ -140,11 +122,12 @@ __global__ void __launch_bounds__(32 * kGateWarps, blocks_each(held))
   }
 }
 
-// A block takes `tiles_each` neighbouring tiles of the result and all choices: warp (choice, split) has its part of that
-// expert's chunks.
+// A block takes `tiles_each` neighbouring tiles of the result and all choices: warp (choice, split) has its
+// part of that expert's chunks.
 template <NumberType type>
 __global__ void __launch_bounds__(32 * kDownWarps)
-    down_few(const __grid_constant__ FfnWork work, FewShape shape, int splits, int tiles_each, Rows weights, Rows y) {
+    down_few(const __grid_constant__ FfnWork work, FewShape shape, int splits, int tiles_each, Rows weights,
+             Rows y) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Held = HeldChunk<type>;
   const FfnTiles& tiles = work.down;
@@ -160,10 +143,11 @@ __global__ void __launch_bounds__(32 * kDownWarps)
   const int steps = (each + kHeld - 1) / kHeld * kHeld;
   const int first = static_cast<int>(blockIdx.x) * tiles_each;
   const int end = min(first + tiles_each, (tiles.out + 15) / 16);
-  // Who goes where was settled before gate_up let us start, and weights are never written: they are on their way while
-  // gate_up still runs. Only the activations must be waited for.
+  // Who goes where was settled before gate_up let us start, and weights are never written: they are on their
+  // way while gate_up still runs. Only the activations must be waited for.
   const unsigned char* slot = choice < work.entries.count ? slot_of(work, tiles.data, choice) : nullptr;
-  const unsigned char* row_scales = slot + first * tiles.tile_bytes + std::int64_t{tiles.chunks} * Held::kBytes;
+  const unsigned char* row_scales =
+      slot + first * tiles.tile_bytes + std::int64_t{tiles.chunks} * Held::kBytes;
   const unsigned char* at = slot + first * tiles.tile_bytes + first_chunk * Held::kBytes + lane * 16;
   int ahead_tile = slot != nullptr ? first : end;
   int ahead_step = 0;
@@ -234,28 +218,23 @@ FewShape shape_of(NumberType type, const FfnWork& work, bool is_down) {
           has_integers(type) ? 1 : 2};
 }
 
-// How gate_up is cut: chunks a warp has under way, warps of a block, chunks of each (rounded up), tiles of a block.
+// How gate_up is cut: warps of a block, chunks of each (rounded up to what is under way), tiles of a block.
 struct GateShape {
-  int held;
   int warps;
   int steps;
   int tiles_each;
 };
-GateShape gate_shape(int chunks, bool is_4_bit, int tiles, int choices, int multiprocessors) {
-  // A warp costs some hundred instructions before its first product. Where half as many warps can ask for all of a tile at once
-  // they do; with more to do per tile eight warps hide more of what products wait for.
+GateShape gate_shape(int chunks, int tiles, int choices, int multiprocessors) {
+  constexpr int kTurn = kHeld / 2;
   GateShape shape{};
-  shape.held = is_4_bit && chunks <= 16 && 2 * tiles * choices > 5 * multiprocessors ? 2 * kHeld : kHeld;
-  if (const char* forced = std::getenv("MOETUNE_HELD"); forced != nullptr && is_4_bit) shape.held = std::atoi(forced);
-  const int turn = shape.held / 2;
-  const int most_warps = kGateWarps * kHeld / shape.held;
-  for (int warps = most_warps / 2 + 1; warps <= most_warps; ++warps) {  // whose last chunks waste least
-    const int steps = (chunks + warps * turn - 1) / (warps * turn) * turn;
-    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps) shape.warps = warps, shape.steps = steps;
+  for (int warps = kGateWarps / 2 + 1; warps <= kGateWarps; ++warps) {  // whose last chunks waste least
+    const int steps = (chunks + warps * kTurn - 1) / (warps * kTurn) * kTurn;
+    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps)
+      shape.warps = warps, shape.steps = steps;
   }
   // So many tiles that the busiest multiprocessor has least to do, and all blocks find room at once.
   int least = 0;
-  for (int each = blocks_each(shape.held) * kGateWarps / most_warps; each >= 2; --each) {
+  for (int each = kGateBlocksEach; each >= 2; --each) {
     const int most = std::max(1, each * multiprocessors / choices);  // blocks of a choice
     const int tiles_each = (tiles + most - 1) / most;
     const int blocks = (tiles + tiles_each - 1) / tiles_each * choices;
@@ -268,26 +247,25 @@ GateShape gate_shape(int chunks, bool is_4_bit, int tiles, int choices, int mult
 }  // namespace
 
 bool is_few(NumberType type, const FfnWork& work) {
-  if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps) return false;
+  if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps)
+    return false;
   if (work.gate.in % 4 != 0 || work.down.in % 4 != 0 || work.x.stride % 4 != 0) return false;
-  return shape_of(type, work, false).bytes() <= kMostSharedBytes && shape_of(type, work, true).bytes() <= kMostSharedBytes;
+  return shape_of(type, work, false).bytes() <= kMostSharedBytes &&
+         shape_of(type, work, true).bytes() <= kMostSharedBytes;
 }
 
 void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
-  // What the memory can deliver between the last weights of gate and up and the first of down; more would only be in the way.
+  // What the memory can deliver between the last weights of gate and up and the first of down; more would
+  // only be in the way.
   constexpr std::int64_t kMostBrought = 8 << 20;
   const FewShape shape = shape_of(type, work, false);
   const int tiles = (work.gate.out + 15) / 16;
   const int choices = work.entries.count;
-  const bool is_4_bit = TileLayout::of(type, 1, 1).chunk == 128;
-  const GateShape gate = gate_shape(work.gate.chunks, is_4_bit, tiles, choices, cuda.state().multiprocessors);
+  const GateShape gate = gate_shape(work.gate.chunks, tiles, choices, cuda.state().multiprocessors);
   const bool brings_down = (work.down.out + 15) / 16 * work.down.tile_bytes * choices <= kMostBrought;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
-    auto kernel = gate_up_few<kType, kHeld>;
-    if constexpr (Format<kType>::kChunk == 128)
-      if (gate.held != kHeld) kernel = gate_up_few<kType, 2 * kHeld>;
-    launch(kernel,
+    launch(gate_up_few<kType>,
            {.grid = dim3(blocks_for(tiles, gate.tiles_each), static_cast<unsigned>(choices)),
             .threads = 32 * gate.warps,
             .shared_bytes = shape.bytes() + 2 * gate.warps * 2 * shape.tokens * 64},
@@ -299,7 +277,8 @@ void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights
   const FewShape shape = shape_of(type, work, true);
   const int tiles = (work.down.out + 15) / 16;
   const int multiprocessors = cuda.state().multiprocessors;
-  // Where all multiprocessors get the same number of tiles, one block runs over them; else two blocks share one.
+  // Where all multiprocessors get the same number of tiles, one block runs over them; else two blocks share
+  // one.
   int tiles_each = (tiles + multiprocessors - 1) / multiprocessors;
   int most_warps = kDownWarps;
   if (tiles_each > 1 && 10 * tiles < 9 * tiles_each * multiprocessors) {

@@ -1,6 +1,7 @@
-// The experts' kernels for one token, and a dense feed-forward of up to four: gate, up and activation, then down with the
-// weighted sum. Other than in ffn_tiles.cuh, weights go from memory straight into registers, the activations are staged by
-// the whole block, and a block runs over as many tiles as it takes to keep every multiprocessor busy to the end.
+// The experts' kernels for one token, and a dense feed-forward of up to four: gate, up and activation, then
+// down with the weighted sum. Other than in ffn_tiles.cuh, weights go from memory straight into registers,
+// the activations are staged by the whole block, and a block runs over as many tiles as it takes to keep
+// every multiprocessor busy to the end.
 #pragma once
 
 #include "kernels/cuda/ffn_tiles.cuh"

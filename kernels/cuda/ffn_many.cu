@@ -1,7 +1,6 @@
 #include "kernels/cuda/ffn_many.cuh"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/tile_pair.cuh"
@@ -11,10 +10,8 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kGroups = 2;  // of eight tokens
-constexpr int kTokens = 8 * kGroups;
-constexpr int kSumStride = 33;  // of a token's 32 sums: other banks
 constexpr int kBlocksEach = 2;
-constexpr int kMostSharedBytes = 72 * 1024;  // of activations
+constexpr int kMostSharedBytes = 72 * 1024;
 
 // What down writes.
 struct ResultRows {
@@ -23,8 +20,8 @@ struct ResultRows {
   std::int64_t choice_stride;
 };
 
-// Neighbouring units (pairs of tiles) of one expert, for some of its tokens. A block's units follow each other from expert to
-// expert; its warps ask ahead, so each finds its own way.
+// Neighbouring units (pairs of tiles) of one expert, for some of its tokens. A block's units follow each
+// other from expert to expert; its warps ask ahead, so each finds its own way.
 class Segment {
  public:
   int first_unit;  // of the expert
@@ -34,7 +31,8 @@ class Segment {
   const std::int32_t* pairs;
   const unsigned char* slot;
 
-  __device__ __forceinline__ Segment(const FfnWork& work, const unsigned char* slots, int units_each, int first, int end)
+  __device__ __forceinline__ Segment(const FfnWork& work, const unsigned char* slots, int units_each,
+                                     int first, int end)
       : work_(work), slots_(slots), units_each_(units_each), next_(first), end_(end) {
     enter();
   }
@@ -67,9 +65,10 @@ class Segment {
   int end_;
 };
 
-// A unit: 16 rows of gate and up, or 32 of down. tokens: staged at once. sharing: warps that share the chunks of a unit.
+// A unit: 16 rows of gate and up, or 32 of down. tokens: staged at once.
 template <NumberType type, bool is_down>
-__global__ void __launch_bounds__(32 * kWarps, kBlocksEach) many(const __grid_constant__ FfnWork work, int tokens, int sharing, ResultRows rows) {
+__global__ void __launch_bounds__(32 * kWarps, kBlocksEach)
+    many(const __grid_constant__ FfnWork work, int tokens, ResultRows rows) {
   extern __shared__ __align__(128) unsigned char shared[];
   using Pair = TilePair<type, kGroups>;
   constexpr int kChunk = Format<type>::kChunk;
@@ -91,35 +90,33 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocksEach) many(const __grid_co
   const int end = static_cast<int>((blockIdx.x + 1) * static_cast<unsigned>(all) / gridDim.x);
   const auto has_second = [&](int unit) { return !is_down || 2 * unit + 1 < matrix_tiles; };
 
-  // The warp's place among those of a round, and where its loads are: segment, unit, chunk.
-  const int units_at_once = kWarps / sharing;
-  const int my_unit = warp / sharing;
-  const int my_chunk = warp % sharing;
-  const int steps = (tiles.chunks + sharing * Pair::kTurn - 1) / (sharing * Pair::kTurn) * Pair::kTurn;
+  // Where the warp's loads are: segment, unit, chunk.
   Pair pair;
   Segment ahead(work, tiles.data, units_each, first, end);
   int ahead_unit = 0;
-  int ahead_chunk = my_chunk;
+  int ahead_chunk = 0;
   const unsigned char* at = nullptr;
   const auto find_unit = [&] {  // ahead_unit or the first one after it
     at = nullptr;
     while (ahead.exists() && ahead_unit >= ahead.end_unit) {
       ahead.advance(tokens);
-      ahead_unit = ahead.first_unit + my_unit;
+      ahead_unit = ahead.first_unit + warp;
     }
     if (ahead.exists()) at = ahead.slot + ahead_unit * unit_bytes;
   };
-  ahead_unit = ahead.exists() ? ahead.first_unit + my_unit : 0;
+  ahead_unit = ahead.exists() ? ahead.first_unit + warp : 0;
   find_unit();
   const auto fetch = [&](int turn) {
-    if (at != nullptr && ahead_chunk < tiles.chunks) {
-      pair.fetch(turn, 0, at, ahead_chunk, tiles.chunks);
-      pair.fetch(turn, 1, has_second(ahead_unit) ? at + to_second : nullptr, ahead_chunk, tiles.chunks);
+    const int chunk = ahead_chunk + turn;
+    if (at != nullptr && chunk < tiles.chunks) {
+      pair.fetch(turn, 0, at, chunk, tiles.chunks);
+      pair.fetch(turn, 1, has_second(ahead_unit) ? at + to_second : nullptr, chunk, tiles.chunks);
     }
-    ahead_chunk += sharing;
-    if (turn < Pair::kTurn - 1 || ahead_chunk < steps * sharing) return;
-    ahead_chunk = my_chunk;
-    ahead_unit += units_at_once;
+    if (turn < Pair::kTurn - 1) return;
+    ahead_chunk += Pair::kTurn;
+    if (ahead_chunk < tiles.chunks) return;
+    ahead_chunk = 0;
+    ahead_unit += kWarps;
     find_unit();
   };
 #pragma unroll
@@ -129,7 +126,6 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocksEach) many(const __grid_co
     wait_for_previous();
   }
 
-  auto* sums = reinterpret_cast<float*>(shared + tokens * row_bytes);
   const std::uint32_t x_at = Pair::place(shared, row_bytes);
   const bool is_aligned = tiles.in % 4 == 0 && work.x.stride % 4 == 0;
   for (Segment segment(work, tiles.data, units_each, first, end); segment.exists(); segment.advance(tokens)) {
@@ -158,54 +154,38 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocksEach) many(const __grid_co
     }
     __syncthreads();
     const int groups = (count + 7) / 8;
-    for (int base = segment.first_unit; base < segment.end_unit; base += units_at_once) {
-      if (base + my_unit < segment.end_unit) {
-        int chunk = my_chunk;
-        for (int step = 0; step < steps; step += Pair::kTurn) {
+    for (int unit = segment.first_unit + warp; unit < segment.end_unit; unit += kWarps) {
+      for (int chunk = 0; chunk < tiles.chunks; chunk += Pair::kTurn) {
 #pragma unroll
-          for (int turn = 0; turn < Pair::kTurn; ++turn) {
-            if (chunk < tiles.chunks) pair.multiply(turn, x_at, row_bytes, chunk, groups);
-            chunk += sharing;
-            fetch(turn);
-          }
+        for (int turn = 0; turn < Pair::kTurn; ++turn) {
+          if (chunk + turn < tiles.chunks) pair.multiply(turn, x_at, row_bytes, chunk + turn, groups);
+          fetch(turn);
         }
-        pair.take([&](int row, int token, float a, float b) {
-          if (token >= count) return;
-          float* to = sums + (warp * kTokens + token) * kSumStride + row;
-          to[0] = a;
-          to[16] = b;
-        });
       }
-      __syncthreads();
-      for (int i = thread; i < units_at_once * kTokens * 16; i += 32 * kWarps) {
-        const int row = i % 16;
-        const int token = i / 16 % kTokens;
-        const int of_round = i / (16 * kTokens);
-        const int unit = base + of_round;
-        if (token >= count || unit >= segment.end_unit) continue;
-        float a = 0.0F;
-        float b = 0.0F;
-        for (int from = 0; from < sharing; ++from) {
-          const float* part = sums + ((of_round * sharing + from) * kTokens + token) * kSumStride + row;
-          a += part[0];
-          b += part[16];
-        }
-        if constexpr (type == NumberType::int8) {
-          const unsigned char* scales = segment.slot + unit * unit_bytes + std::int64_t{tiles.chunks} * Pair::kBytes;
-          a *= reinterpret_cast<const float*>(scales)[row];
-          if (has_second(unit)) b *= reinterpret_cast<const float*>(scales + to_second)[row];
-        }
+      const unsigned char* tile = segment.slot + unit * unit_bytes;
+      const auto scale_of = [&](int row, bool second) {
+        if constexpr (type == NumberType::int8)
+          return !second || has_second(unit)
+                     ? reinterpret_cast<const float*>(tile + (second ? to_second : 0) +
+                                                      std::int64_t{tiles.chunks} * Pair::kBytes)[row]
+                     : 0.0F;
+        return 1.0F;
+      };
+      pair.take([&](int row, int token, float a, float b) {
+        if (token >= count) return;
+        a *= scale_of(row, false);
+        b *= scale_of(row, true);
         const int of = pairs[token];
         if constexpr (is_down) {
-          float* to = rows.data + of / work.entries.k * rows.token_stride + of % work.entries.k * rows.choice_stride + 32 * unit;
+          float* to = rows.data + of / work.entries.k * rows.token_stride +
+                      of % work.entries.k * rows.choice_stride + 32 * unit;
           if (32 * unit + row < tiles.out) to[row] = a;
           if (32 * unit + 16 + row < tiles.out) to[16 + row] = b;
         } else {
           reinterpret_cast<__nv_bfloat16*>(work.activated)[of * work.activated_stride + unit * 16 + row] =
               __float2bfloat16_rn(a / (1.0F + __expf(-a)) * b);
         }
-      }
-      __syncthreads();
+      });
     }
   }
 }
@@ -217,7 +197,7 @@ int columns_of(NumberType type, const FfnTiles& tiles) {
 // Rows that are staged at once; 0: not even eight fit.
 int rows_at_once(NumberType type, const FfnTiles& tiles) {
   const int bytes = TilePair<NumberType::bf16, 1>::row_bytes(columns_of(type, tiles));
-  for (const int rows : {kTokens, 8})
+  for (const int rows : {8 * kGroups, 8})
     if (rows * bytes <= kMostSharedBytes) return rows;
   return 0;
 }
@@ -226,16 +206,13 @@ template <bool is_down>
 void run_many(Cuda& cuda, NumberType type, const FfnWork& work, const ResultRows& rows) {
   const FfnTiles& tiles = is_down ? work.down : work.gate;
   const int tokens = rows_at_once(type, tiles);
-  int sharing = kWarps;  // so that a unit is no long way at the end, when other warps have nothing left
-  while (sharing > 1 && tiles.chunks < 2 * sharing) sharing /= 2;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
     launch(many<kType, is_down>,
            {.grid = dim3(static_cast<unsigned>(kBlocksEach * cuda.state().multiprocessors)),
             .threads = 32 * kWarps,
-            .shared_bytes = tokens * TilePair<kType, 1>::row_bytes(columns_of(kType, tiles)) +
-                            kWarps * kTokens * kSumStride * static_cast<int>(sizeof(float))},
-           cuda.state().stream, true, work, tokens, sharing, rows);
+            .shared_bytes = tokens * TilePair<kType, 1>::row_bytes(columns_of(kType, tiles))},
+           cuda.state().stream, true, work, tokens, rows);
   });
 }
 
@@ -244,17 +221,22 @@ void run_many(Cuda& cuda, NumberType type, const FfnWork& work, const ResultRows
 bool is_many(NumberType type, const FfnWork& work) {
   // An expert's weights are read again for every rows_at_once() of its tokens.
   constexpr int kMostOnAverage = 6;
-  // Types of more bits need few instructions, and with few tokens the kernels of ffn_tiles.cuh lose less time at the end, where
-  // whole tiles are left over (an H200, Qwen3 in bf16: 8 tokens 140 us there, 167 here; 64 tokens 390 there, 334 here).
+  // Types of more bits need few instructions, and with few tokens the kernels of ffn_tiles.cuh lose less time
+  // at the end, where whole tiles are left over (an H200, Qwen3 in bf16: 8 tokens 140 us there, 167 here; 64
+  // tokens 390 there, 334 here).
   constexpr int kLeastOnAverage = 3;
-  if (std::getenv("MOETUNE_MANY") == nullptr && TileLayout::of(type, 1, 1).chunk < 128 && work.pairs() < kLeastOnAverage * work.entries.count) return false;
+  if (TileLayout::of(type, 1, 1).chunk < 128 && work.pairs() < kLeastOnAverage * work.entries.count)
+    return false;
   // Fewer tokens keep sixteen bits of their activations, which takes two columns for each.
   if (work.entries.tokens <= kSplitTokens) return false;
-  if (work.entries.kind != FfnEntries::Kind::by_expert || work.pairs() > kMostOnAverage * work.entries.count) return false;
+  if (work.entries.kind != FfnEntries::Kind::by_expert || work.pairs() > kMostOnAverage * work.entries.count)
+    return false;
   return rows_at_once(type, work.gate) > 0 && rows_at_once(type, work.down) > 0;
 }
 
-void run_gate_up_many(Cuda& cuda, NumberType type, const FfnWork& work) { run_many<false>(cuda, type, work, {}); }
+void run_gate_up_many(Cuda& cuda, NumberType type, const FfnWork& work) {
+  run_many<false>(cuda, type, work, {});
+}
 
 void run_down_many(Cuda& cuda, NumberType type, const FfnWork& work, float* rows, std::int64_t token_stride,
                    std::int64_t choice_stride) {

@@ -1,12 +1,13 @@
-// The experts' kernels for steps in which an expert has a few tokens: a block stages the tokens of an expert and its warps run
-// over the expert's tiles, each for itself. Start at is_many().
+// The experts' kernels for steps in which an expert has a few tokens: a block stages the tokens of an expert
+// and its warps run over the expert's tiles, each for itself. Start at is_many().
 #pragma once
 
 #include "kernels/cuda/ffn_tiles.cuh"
 
 namespace moetune::cuda {
 
-// Sorted pairs, few to an expert, and the rows of sixteen (or eight) tokens fit into shared memory. Known from capacities.
+// Sorted pairs, few to an expert, and the rows of sixteen (or eight) tokens fit into shared memory. Known
+// from capacities.
 bool is_many(NumberType type, const FfnWork& work);
 
 // Both or neither: what lies between them, bf16 rows, has no padding.

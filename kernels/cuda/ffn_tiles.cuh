@@ -31,7 +31,6 @@ struct FfnEntries {
   Assignments sorted;                  // by_expert
   const std::int32_t* ids;             // one_token
   const std::int32_t* slot_of_expert;  // one_token
-  int experts = 0;                     // one_token: entries of slot_of_expert
 };
 
 struct FfnWork {

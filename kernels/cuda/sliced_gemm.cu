@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kTurn = TilePair<NumberType::bf16, 1>::kTurn;
-constexpr int kMostSliceBytes = 72 * 1024;    // of activations: two blocks to a multiprocessor
-constexpr int kSumStride = 33;                // of a token's 32 rows: other banks
+constexpr int kMostSliceBytes = 72 * 1024;  // of activations: two blocks to a multiprocessor
+constexpr int kSumStride = 33;              // of a token's 32 rows: other banks
 
 struct Slices {
   int count;
@@ -28,7 +28,8 @@ struct Left {
 };
 
 template <NumberType type, int NT>
-__global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__ TileGemm op, Slices slices, Left left) {
+__global__ void __launch_bounds__(32 * kWarps, 2)
+    sliced(const __grid_constant__ TileGemm op, Slices slices, Left left) {
   extern __shared__ __align__(128) unsigned char shared[];
   using F = Format<type>;
   using Pair = TilePair<type, NT>;
@@ -99,13 +100,15 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
       const int column = base + i * 128 + lane * 4;
       const bool exists = column < columns;
       weight[i] = {1.0F, 1.0F, 1.0F, 1.0F};
-      if (op.norm != nullptr && exists) weight[i] = four_of(op.norm, first_chunk * F::kChunk + column, op.in, is_aligned);
+      if (op.norm != nullptr && exists)
+        weight[i] = four_of(op.norm, first_chunk * F::kChunk + column, op.in, is_aligned);
 #pragma unroll
       for (int n = 0; n < NT; ++n) {
         const int token = n * kWarps + warp;
         x[n][i] = {0.0F, 0.0F, 0.0F, 0.0F};
         if (exists && token < tokens)
-          x[n][i] = four_of(op.x.row(first_token + token), first_chunk * F::kChunk + column, op.in, is_aligned);
+          x[n][i] =
+              four_of(op.x.row(first_token + token), first_chunk * F::kChunk + column, op.in, is_aligned);
       }
     }
 #pragma unroll
@@ -168,7 +171,8 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
     float before[NT];
 #pragma unroll
     for (int n = 0; n < NT; ++n) {  // asked for before it is needed
-      to[n] = is_alone ? place_of(tile, row % 16, n * kWarps + warp) : left_of(slice, unit) + n * kWarps * 32 + thread;
+      to[n] = is_alone ? place_of(tile, row % 16, n * kWarps + warp)
+                       : left_of(slice, unit) + n * kWarps * 32 + thread;
       before[n] = is_alone && op.accumulates && to[n] != nullptr ? *to[n] : 0.0F;
     }
     __syncthreads();
@@ -202,7 +206,8 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
     squares[thread] = square;
   }
   __syncthreads();
-  // Four rows of a token a thread, as many slices at a time: one after the other each would wait for the L2 cache.
+  // Four rows of a token a thread, as many slices at a time: one after the other each would wait for the L2
+  // cache.
   const int row = thread * 4 % 32;
   const int token = thread * 4 / 32;
   if (token >= tokens) return;
@@ -222,7 +227,8 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         v[i] = {0.0F, 0.0F, 0.0F, 0.0F};
-        if (other + i < slices.count) v[i] = __ldcg(reinterpret_cast<const float4*>(left_of(other + i, unit)) + thread);
+        if (other + i < slices.count)
+          v[i] = __ldcg(reinterpret_cast<const float4*>(left_of(other + i, unit)) + thread);
       }
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
@@ -240,11 +246,12 @@ __global__ void __launch_bounds__(32 * kWarps, 2) sliced(const __grid_constant__
 
 template <int NT>
 int shared_bytes(int slice_columns) {
-  return 8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slice_columns) + kWarps * 8 * NT * kSumStride * static_cast<int>(sizeof(float));
+  return 8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slice_columns) +
+         kWarps * 8 * NT * kSumStride * static_cast<int>(sizeof(float));
 }
 
-// The slices that leave the least work to the busiest multiprocessor, counted in chunks of a warp: what a block does besides,
-// and for every pair of tiles, costs as much as some of them.
+// The slices that leave the least work to the busiest multiprocessor, counted in chunks of a warp: what a
+// block does besides, and for every pair of tiles, costs as much as some of them.
 template <int NT>
 Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
   constexpr int kBesides = 4;
@@ -258,7 +265,8 @@ Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
     Slices slices{};
     slices.chunks = (op.chunks + count - 1) / count;
     slices.count = (op.chunks + slices.chunks - 1) / slices.chunks;
-    if (8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slices.chunks * chunk_columns) > kMostSliceBytes) continue;
+    if (8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slices.chunks * chunk_columns) > kMostSliceBytes)
+      continue;
     slices.steps = (slices.chunks + kWarps * kTurn - 1) / (kWarps * kTurn) * kTurn;
     const int room = std::max(1, 2 * multiprocessors / (slices.count * token_groups));
     const int units_each = (pairs + room - 1) / room;
@@ -278,7 +286,8 @@ void run_sliced(Cuda& cuda, const TileGemm& op) {
   if (slices.count > 1) {
     const auto sums = static_cast<std::size_t>(token_groups) * static_cast<std::size_t>(slices.count) *
                       static_cast<std::size_t>((op.tiles + 1) / 2) * (8 * NT * 32);
-    const std::size_t squares = std::size_t{token_groups} * static_cast<std::size_t>(slices.groups * slices.count) * (8 * NT);
+    const std::size_t squares =
+        std::size_t{token_groups} * static_cast<std::size_t>(slices.groups * slices.count) * (8 * NT);
     left.sums = static_cast<float*>(cuda.state().scratch((sums + squares) * sizeof(float)));
     left.squares = left.sums + sums;
     left.arrived = cuda.state().counters(static_cast<int>(token_groups) * slices.groups);

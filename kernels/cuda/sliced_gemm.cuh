@@ -1,6 +1,7 @@
-// TileGemm for steps of several tokens: `in` is cut into slices, so that a block's part of the activations fits into shared
-// memory, is read once from the L2 cache and serves several tiles. A block multiplies two tiles at a time with one slice; of
-// the blocks that share tiles the last one to finish adds up the slices, in their order.
+// TileGemm for steps of several tokens: `in` is cut into slices, so that a block's part of the activations
+// fits into shared memory, is read once from the L2 cache and serves several tiles. A block multiplies two
+// tiles at a time with one slice; of the blocks that share tiles the last one to finish adds up the slices,
+// in their order.
 #pragma once
 
 #include "kernels/cuda/tile_gemm.cuh"

@@ -1,6 +1,6 @@
-// Two tiles of weights that read the same activations, for steps of more than a few tokens: what is loaded of the activations
-// serves both. Weights come straight from memory into registers; the activations are rows of bf16 in shared memory.
-// Start at TilePair.
+// Two tiles of weights that read the same activations, for steps of more than a few tokens: what is loaded of
+// the activations serves both. Weights come straight from memory into registers; the activations are rows of
+// bf16 in shared memory. Start at TilePair.
 #pragma once
 
 #include "kernels/cuda/few_product.cuh"
@@ -53,7 +53,8 @@ class TilePair {
         if (n == 0 || n < groups)
 #pragma unroll
           for (int i = 0; i < 2; ++i)
-            mma(to[i][n], a[i][0], a[i][1], a[i][2], a[i][3], word(b[n], 2 * (m % 2)), word(b[n], 2 * (m % 2) + 1));
+            mma(to[i][n], a[i][0], a[i][1], a[i][2], a[i][3], word(b[n], 2 * (m % 2)),
+                word(b[n], 2 * (m % 2) + 1));
       if constexpr (kHasScales) {
         if (m % kPerScale != kPerScale - 1) continue;
 #pragma unroll
@@ -73,7 +74,8 @@ class TilePair {
     }
   }
 
-  // body(row of the tiles, token, sum of the first, of the second) for every sum of the lane; then they are zeros.
+  // body(row of the tiles, token, sum of the first, of the second) for every sum of the lane; then they are
+  // zeros.
   template <class Body>
   __device__ __forceinline__ void take(const Body& body) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
