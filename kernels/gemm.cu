@@ -64,7 +64,7 @@ void run(Cuda& cuda, const Gemm& op) {
   const float* bias = op.bias.empty() ? nullptr : op.bias.f32();
   const auto tokens = static_cast<int>(op.x.dim(0));
   if (matrix.packing == Packing::rows) return run_rows(cuda, op, {cuda::rows_of(op.y), bias, op.accumulate});
-  if (cuda::takes_prompt(tokens)) {
+  if (cuda::takes_prompt_product(tokens, matrix.out)) {
     const cuda::PromptPart part{matrix, op.w.data, bias, cuda::rows_of(op.y)};
     return cuda::prompt_products(cuda, cuda::rows_of(op.x), tokens, &part, 1, op.accumulate);
   }

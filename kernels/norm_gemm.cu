@@ -53,10 +53,16 @@ void run_as_prompt(Cuda& cuda, const NormGemm& op) {
 void run(Cuda& cuda, const NormGemm& op) {
   if (op.x.dim(0) == 0) return;
   const NumberType type = op.parts[0].w.layout.type;
-  if (is_uniform(op))
-    if (const cuda::TileGemm gemm = in_one(op); cuda::norm_fits(cuda, type, gemm)) return cuda::tile_gemm(cuda, type, gemm);
-  run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
-  if (is_uniform(op) && cuda::takes_prompt(static_cast<int>(op.x.dim(0)))) return run_as_prompt(cuda, op);
+  const RmsNorm norm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps};
+  if (is_uniform(op)) {
+    const cuda::TileGemm gemm = in_one(op);
+    if (cuda::takes_prompt_product(gemm.tokens, std::int64_t{gemm.tiles} * kTileRows)) {
+      run(cuda, norm);
+      return run_as_prompt(cuda, op);
+    }
+    if (cuda::norm_fits(cuda, type, gemm)) return cuda::tile_gemm(cuda, type, gemm);
+  }
+  run(cuda, norm);
   for (const NormGemm::Part& part : op.parts)
     if (!part.w.empty()) run(cuda, Gemm{.x = op.normed, .w = part.w, .y = part.y, .bias = part.bias});
 }

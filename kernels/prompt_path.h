@@ -11,6 +11,9 @@ struct PromptPath {
   // Up to this many tokens activations count with sixteen bits of mantissa (two products) instead of eight: weights are read
   // once either way, and that is what such a step costs.
   int most_split_tokens = 63;
+  // Up to this many tokens a matrix of few rows is left to the kernel that cuts inputs into slices (kernels/cuda/sliced_gemm.cuh):
+  // tiled by its rows it would keep few multiprocessors busy.
+  int most_sliced_tokens = 64;
 };
 
 PromptPath prompt_path();

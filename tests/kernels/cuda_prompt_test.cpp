@@ -35,10 +35,10 @@ struct Path {
   PromptPath path;
 };
 // From two tokens on, so that small sizes are tested too.
-constexpr Path kPaths[] = {{"best", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 0}},
-                           {"best, two parts", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 1 << 30}},
-                           {"portable", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 0}},
-                           {"portable, two parts", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 1 << 30}}};
+constexpr Path kPaths[] = {{"best", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 0, .most_sliced_tokens = 0}},
+                           {"best, two parts", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
+                           {"portable", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 0, .most_sliced_tokens = 0}},
+                           {"portable, two parts", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
 
 // Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums.
 double rounding_of(NumberType type) {
