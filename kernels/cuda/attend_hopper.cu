@@ -1,6 +1,6 @@
-// attend_prompt() with wgmma: two warpgroups with 64 tokens each, tiles of 128 positions. Scores take queries and keys from shared
-// memory; their sums are, as they lie in registers, operand A of the product with the values. While one warpgroup is at its
-// softmax the other one multiplies.
+// attend_prompt() with wgmma: two warpgroups with 64 tokens each, tiles of 128 positions. Scores take queries
+// and keys from shared memory; their sums are, as they lie in registers, operand A of the product with the
+// values. While one warpgroup is at its softmax the other one multiplies.
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/attend_runs.cuh"
 #include "kernels/cuda/hopper.cuh"
@@ -27,7 +27,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
   __shared__ Run run;
   constexpr int kParts = width / 64;  // of a row
   constexpr int kTileBytes = kParts * kPartBytes;
-  auto* shared = reinterpret_cast<unsigned char*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
+  auto* shared =
+      reinterpret_cast<unsigned char*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
   let_next_start();
   wait_for_previous();
   const auto thread = static_cast<int>(threadIdx.x);
@@ -41,15 +42,19 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
   const int tokens = min(kTokens, shape.tokens - first_token);
   const int my_row = thread / 32 * 16 + g;  // and my_row + 8
   const auto queries = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const auto place_of_piece = [](int row, int piece) { return piece / 8 * kPartBytes + row * 128 + (piece % 8 ^ row % 8) * 16; };
+  const auto place_of_piece = [](int row, int piece) {
+    return piece / 8 * kPartBytes + row * 128 + (piece % 8 ^ row % 8) * 16;
+  };
 
   for (int i = thread; i < kTokens * (width / 8); i += kThreads) {
     const int row = i / (width / 8);
     const int piece = i % (width / 8);
-    const float* from = in.q + (first_token + min(row, tokens - 1)) * in.q_strides.token + head * in.q_strides.head + piece * 8;
+    const float* from = in.q + (first_token + min(row, tokens - 1)) * in.q_strides.token +
+                        head * in.q_strides.head + piece * 8;
     std::uint32_t bits[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) bits[j] = pack2(from[2 * j] * shape.scale * kLog2E, from[2 * j + 1] * shape.scale * kLog2E);
+    for (int j = 0; j < 4; ++j)
+      bits[j] = pack2(from[2 * j] * shape.scale * kLog2E, from[2 * j + 1] * shape.scale * kLog2E);
     *reinterpret_cast<uint4*>(shared + place_of_piece(row, piece)) = {bits[0], bits[1], bits[2], bits[3]};
   }
 
@@ -105,7 +110,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
       wgmma_wait<0>();
       const int key = first_key + tile * kKeys;
       // Most tiles are seen as a whole.
-      if (begin > 0 || end < kTokens || key + kKeys - 1 > least || (shape.window > 0 && key + shape.window <= most)) {
+      if (begin > 0 || end < kTokens || key + kKeys - 1 > least ||
+          (shape.window > 0 && key + shape.window <= most)) {
 #pragma unroll
         for (int i = 0; i < 64; ++i) {
           const int at = key + i / 4 * 8 + 2 * t + i % 2;
@@ -117,7 +123,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
       for (int side = 0; side < 2; ++side) {
         float highest = top[side];
 #pragma unroll
-        for (int j = 0; j < 16; ++j) highest = fmaxf(highest, fmaxf(score[4 * j + 2 * side], score[4 * j + 2 * side + 1]));
+        for (int j = 0; j < 16; ++j)
+          highest = fmaxf(highest, fmaxf(score[4 * j + 2 * side], score[4 * j + 2 * side + 1]));
         highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 1));
         highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 2));
         const float reference = highest == -INFINITY ? 0.0F : highest;  // nothing seen so far
@@ -125,7 +132,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
         top[side] = highest;
         sum[side] *= factor;
 #pragma unroll
-        for (int j = 0; j < width / 8; ++j) out[4 * j + 2 * side] *= factor, out[4 * j + 2 * side + 1] *= factor;
+        for (int j = 0; j < width / 8; ++j)
+          out[4 * j + 2 * side] *= factor, out[4 * j + 2 * side + 1] *= factor;
 #pragma unroll
         for (int j = 0; j < 16; ++j)
 #pragma unroll
@@ -141,7 +149,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
         for (int i = 0; i < 4; ++i) weights[k][i] = pack2(score[8 * k + 2 * i], score[8 * k + 2 * i + 1]);
       wgmma_fence();
 #pragma unroll
-      for (int k = 0; k < 8; ++k) wgmma<width, true>(out, weights[k], turned_rows(value_tile + 2048 * k, kPartBytes));
+      for (int k = 0; k < 8; ++k)
+        wgmma<width, true>(out, weights[k], turned_rows(value_tile + 2048 * k, kPartBytes));
       wgmma_commit();
       wgmma_wait<0>();
       __syncthreads();  // the stage may be filled again
@@ -159,7 +168,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
     float* to = in.y + (first_token + row) * in.y_strides.token + head * in.y_strides.head + 2 * t;
 #pragma unroll
     for (int j = 0; j < width / 8; ++j)
-      *reinterpret_cast<float2*>(to + 8 * j) = make_float2(out[4 * j + 2 * side] * share, out[4 * j + 2 * side + 1] * share);
+      *reinterpret_cast<float2*>(to + 8 * j) =
+          make_float2(out[4 * j + 2 * side] * share, out[4 * j + 2 * side + 1] * share);
   }
 #endif
 }
@@ -183,8 +193,8 @@ bool attends_with_hopper(Cuda& cuda, const AttendInputs& in) {
   }();
   int major = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda.state().ordinal));
-  return is_compiled && major == 9 && reinterpret_cast<std::uintptr_t>(in.y) % 8 == 0 && in.y_strides.token % 2 == 0 &&
-         in.y_strides.head % 2 == 0;
+  return is_compiled && major == 9 && reinterpret_cast<std::uintptr_t>(in.y) % 8 == 0 &&
+         in.y_strides.token % 2 == 0 && in.y_strides.head % 2 == 0;
 }
 
 void attend_with_hopper(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {

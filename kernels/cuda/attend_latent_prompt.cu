@@ -1,6 +1,7 @@
-// Causal attention over MLA's compressed cache, 512 + 64 elements a position, for many tokens: one cache row serves all heads, so
-// a row of a block is a (token, head) pair, 64 of them. Four warps share the rows; two share a tile's keys while scores are
-// computed and the value's columns afterwards; the weights pass through shared memory in between.
+// Causal attention over MLA's compressed cache, 512 + 64 elements a position, for many tokens: one cache row
+// serves all heads, so a row of a block is a (token, head) pair, 64 of them. Four warps share the rows; two
+// share a tile's keys while scores are computed and the value's columns afterwards; the weights pass through
+// shared memory in between.
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/attend_runs.cuh"
 #include "kernels/prompt_path.h"
@@ -34,7 +35,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
   const int first_row = thread / 64 * 16;  // of the warp
   const int half = thread / 32 % 2;
   // The last tokens see most: they go first.
-  const int first = (static_cast<int>(gridDim.x) - 1 - static_cast<int>(blockIdx.x)) * kRows;  // (token, head)
+  const int first =
+      (static_cast<int>(gridDim.x) - 1 - static_cast<int>(blockIdx.x)) * kRows;  // (token, head)
   const int rows = min(kRows, shape.tokens * shape.heads - first);
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const std::uint32_t weights_at = base + kQueryBytes + 2 * kTileBytes;
@@ -45,11 +47,14 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
     const int piece = i % (kWidth / 8);
     const int token = token_of(min(row, rows - 1));
     const int head = (first + min(row, rows - 1)) % shape.heads;
-    const float* from = piece * 8 < kRank ? in.q + token * in.q_strides.token + head * in.q_strides.head + piece * 8
-                                          : in.q_rest + token * in.q_rest_strides.token + head * in.q_rest_strides.head + piece * 8 - kRank;
+    const float* from =
+        piece * 8 < kRank
+            ? in.q + token * in.q_strides.token + head * in.q_strides.head + piece * 8
+            : in.q_rest + token * in.q_rest_strides.token + head * in.q_rest_strides.head + piece * 8 - kRank;
     std::uint32_t bits[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) bits[j] = pack2(from[2 * j] * shape.scale * kLog2E, from[2 * j + 1] * shape.scale * kLog2E);
+    for (int j = 0; j < 4; ++j)
+      bits[j] = pack2(from[2 * j] * shape.scale * kLog2E, from[2 * j + 1] * shape.scale * kLog2E);
     *reinterpret_cast<uint4*>(shared + piece_at<kWidth>(row, piece)) = {bits[0], bits[1], bits[2], bits[3]};
   }
 
@@ -65,14 +70,16 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
       position[side] = row >= begin && row < end ? in.positions[token_of(row)] : -1;
     }
     const int tiles = most / kKeys + 1;
-    const auto* keys = static_cast<const __nv_bfloat16*>(in.keys) + in.sequences[token_of(begin)] * in.slot_stride;
+    const auto* keys =
+        static_cast<const __nv_bfloat16*>(in.keys) + in.sequences[token_of(begin)] * in.slot_stride;
     const auto fetch = [&](int tile) {
       if (tile < tiles) {
         const std::uint32_t stage = base + kQueryBytes + static_cast<std::uint32_t>(tile % 2 * kTileBytes);
         for (int i = thread; i < kKeys * (kWidth / 8); i += kThreads) {
           const int row = i / (kWidth / 8);
           const int piece = i % (kWidth / 8);
-          copy_async16(stage + piece_at<kWidth>(row, piece), keys + min(tile * kKeys + row, most) * in.row_stride + piece * 8);
+          copy_async16(stage + piece_at<kWidth>(row, piece),
+                       keys + min(tile * kKeys + row, most) * in.row_stride + piece * 8);
         }
       }
       commit_copies();
@@ -89,7 +96,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
         std::uint32_t a[4];
         std::uint32_t b[4];
         load_matrices<false>(a, base + piece_at<kWidth>(first_row + lane % 16, 2 * k + lane / 16));
-        load_matrices<false>(b, stage + piece_at<kWidth>(16 * half + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
+        load_matrices<false>(
+            b, stage + piece_at<kWidth>(16 * half + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
         mma(score[0], a[0], a[1], a[2], a[3], b[0], b[1]);
         mma(score[1], a[0], a[1], a[2], a[3], b[2], b[3]);
       }
@@ -122,7 +130,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
           const float low = power_of_two(score[n][2 * side] - reference);
           const float high = power_of_two(score[n][2 * side + 1] - reference);
           sum[side] += low + high;
-          *reinterpret_cast<std::uint32_t*>(shared + (weights_at - base) + piece_at<64>(row, 2 * half + n) + t * 4) = pack2(low, high);
+          *reinterpret_cast<std::uint32_t*>(shared + (weights_at - base) + piece_at<64>(row, 2 * half + n) +
+                                            t * 4) = pack2(low, high);
         }
       }
 #pragma unroll
@@ -137,7 +146,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
 #pragma unroll
         for (int n = 0; n < kRank / 2 / 8; n += 2) {
           std::uint32_t b[4];
-          load_matrices<true>(b, stage + piece_at<kWidth>(16 * k + lane / 8 % 2 * 8 + lane % 8, half * (kRank / 16) + n + lane / 16));
+          load_matrices<true>(b, stage + piece_at<kWidth>(16 * k + lane / 8 % 2 * 8 + lane % 8,
+                                                          half * (kRank / 16) + n + lane / 16));
           mma(out[n], a[0], a[1], a[2], a[3], b[0], b[1]);
           mma(out[n + 1], a[0], a[1], a[2], a[3], b[2], b[3]);
         }
@@ -159,7 +169,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
     const int row = first_row + g + 8 * side;
     if (row >= rows) continue;
     const float share = 1.0F / (tops[0][row] + tops[1][row]);
-    float* to = in.y + token_of(row) * in.y_strides.token + (first + row) % shape.heads * in.y_strides.head + half * (kRank / 2) + 2 * t;
+    float* to = in.y + token_of(row) * in.y_strides.token + (first + row) % shape.heads * in.y_strides.head +
+                half * (kRank / 2) + 2 * t;
 #pragma unroll
     for (int n = 0; n < kRank / 2 / 8; ++n) {
       to[8 * n] = out[n][2 * side] * share;
@@ -170,18 +181,23 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
 
 }  // namespace
 
-bool attends_latent_as_prompt(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& in, int runs) {
+bool attends_latent_as_prompt(Cuda& cuda, NumberType cache_type, const AttendShape& shape,
+                              const AttendInputs& in, int runs) {
   int most_shared = 0;
-  CUDA_TRY(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda.state().ordinal));
-  return most_shared >= kSharedBytes + 1024 && runs > 0 && shape.tokens >= prompt_path().least_tokens && shape.tokens >= runs * kLeastRun &&
-         cache_type == NumberType::bf16 && in.q_width == kRank && shape.value_width == kRank && shape.key_width == kWidth &&
-         shape.window == 0 && in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 &&
+  CUDA_TRY(
+      cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda.state().ordinal));
+  return most_shared >= kSharedBytes + 1024 && runs > 0 && shape.tokens >= prompt_path().least_tokens &&
+         shape.tokens >= runs * kLeastRun && cache_type == NumberType::bf16 && in.q_width == kRank &&
+         shape.value_width == kRank && shape.key_width == kWidth && shape.window == 0 &&
+         in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 &&
          reinterpret_cast<std::uintptr_t>(in.keys) % 16 == 0;
 }
 
 void attend_latent_prompt(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   launch(attend_latent_run,
-         {.grid = dim3(blocks_for(std::int64_t{shape.tokens} * shape.heads, kRows)), .threads = kThreads, .shared_bytes = kSharedBytes},
+         {.grid = dim3(blocks_for(std::int64_t{shape.tokens} * shape.heads, kRows)),
+          .threads = kThreads,
+          .shared_bytes = kSharedBytes},
          cuda.state().stream, true, shape, in);
 }
 

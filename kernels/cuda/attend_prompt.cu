@@ -1,6 +1,6 @@
-// FlashAttention-2 (arXiv 2307.08691) with mma.sync: a warp has 16 tokens, keys and values come in tiles of 64 positions
-// through two stages in shared memory. Which positions a token sees is looked up, not assumed: a step may hold the ends of
-// several prompts.
+// FlashAttention-2 (arXiv 2307.08691) with mma.sync: a warp has 16 tokens, keys and values come in tiles of
+// 64 positions through two stages in shared memory. Which positions a token sees is looked up, not assumed: a
+// step may hold the ends of several prompts.
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/attend_runs.cuh"
 #include "kernels/prompt_path.h"
@@ -78,7 +78,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
         for (int i = 0; i < kKeys * kPieces / (32 * kWarps); ++i) {
           const int at = thread + 32 * kWarps * i;
           const int row = at / kPieces;
-          const std::int64_t from = min(first_key + tile * kKeys + row, most) * in.row_stride + at % kPieces * 8;
+          const std::int64_t from =
+              min(first_key + tile * kKeys + row, most) * in.row_stride + at % kPieces * 8;
           copy_async16(stage + piece_at<width>(row, at % kPieces), keys + from);
           copy_async16(stage + kTileBytes + piece_at<width>(row, at % kPieces), values + from);
         }
@@ -98,7 +99,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
 #pragma unroll
         for (int n = 0; n < kKeys / 8; n += 2) {
           std::uint32_t b[4];
-          load_matrices<false>(b, key_tile + piece_at<width>(8 * n + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
+          load_matrices<false>(
+              b, key_tile + piece_at<width>(8 * n + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
 #pragma unroll
           for (int part = 0; part < kParts; ++part) {
             const std::uint32_t(&a)[4] = q[part][k];
@@ -108,13 +110,15 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
         }
       const int key = first_key + tile * kKeys;
       // Most tiles are seen as a whole.
-      if (begin > 0 || end < kTokens || key + kKeys - 1 > least || (shape.window > 0 && key + shape.window <= most)) {
+      if (begin > 0 || end < kTokens || key + kKeys - 1 > least ||
+          (shape.window > 0 && key + shape.window <= most)) {
 #pragma unroll
         for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
             const int at = key + 8 * n + 2 * t + i % 2;
-            const bool is_seen = at <= position[i / 2] && (shape.window == 0 || at > position[i / 2] - shape.window);
+            const bool is_seen =
+                at <= position[i / 2] && (shape.window == 0 || at > position[i / 2] - shape.window);
             if (!is_seen) score[n][i] = -INFINITY;
           }
       }
@@ -123,7 +127,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
       for (int side = 0; side < 2; ++side) {
         float highest = top[side];
 #pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) highest = fmaxf(highest, fmaxf(score[n][2 * side], score[n][2 * side + 1]));
+        for (int n = 0; n < kKeys / 8; ++n)
+          highest = fmaxf(highest, fmaxf(score[n][2 * side], score[n][2 * side + 1]));
         highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 1));
         highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 2));
         reference[side] = highest == -INFINITY ? 0.0F : highest;  // nothing seen so far
@@ -153,7 +158,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
 #pragma unroll
         for (int n = 0; n < width / 8; n += 2) {
           std::uint32_t b[4];
-          load_matrices<true>(b, value_tile + piece_at<width>(16 * k + lane / 8 % 2 * 8 + lane % 8, n + lane / 16));
+          load_matrices<true>(
+              b, value_tile + piece_at<width>(16 * k + lane / 8 % 2 * 8 + lane % 8, n + lane / 16));
 #pragma unroll
           for (int part = 0; part < kParts; ++part) {
             mma(out[n], a[part][0], a[part][1], a[part][2], a[part][3], b[0], b[1]);
@@ -197,9 +203,10 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
 bool attends_as_prompt(NumberType cache_type, const AttendShape& shape, const AttendInputs& in, int runs) {
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
   return runs > 0 && shape.tokens >= prompt_path().least_tokens && shape.tokens >= runs * kLeastRun &&
-         cache_type == NumberType::bf16 && in.q_rest == nullptr && in.keys != in.values && shape.key_width == shape.value_width &&
-         (shape.key_width == 64 || shape.key_width == 128) && in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 &&
-         in.head_stride % 8 == 0 && aligned(in.keys) && aligned(in.values);
+         cache_type == NumberType::bf16 && in.q_rest == nullptr && in.keys != in.values &&
+         shape.key_width == shape.value_width && (shape.key_width == 64 || shape.key_width == 128) &&
+         in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 && aligned(in.keys) &&
+         aligned(in.values);
 }
 
 void attend_prompt(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {

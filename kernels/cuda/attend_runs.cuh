@@ -1,5 +1,5 @@
-// What causal attention of many tokens shares, whatever the heads look like: tiles in shared memory, and which tokens of a block
-// belong to one sequence. Device code only.
+// What causal attention of many tokens shares, whatever the heads look like: tiles in shared memory, and
+// which tokens of a block belong to one sequence. Device code only.
 #pragma once
 
 #include "kernels/cuda/fragment.cuh"
@@ -45,11 +45,12 @@ struct Run {
   int most;
 };
 
-// The run that begins with row `begin` of a block; all threads, each for the row of its number, rows <= threads.
-// token_of(row): the token of the step.
+// The run that begins with row `begin` of a block; all threads, each for the row of its number, rows <=
+// threads. token_of(row): the token of the step.
 template <class TokenOf>
-__device__ __forceinline__ Run next_run(Run& shared, const std::int32_t* sequences, const std::int32_t* positions, int begin,
-                                        int rows, const TokenOf& token_of) {
+__device__ __forceinline__ Run next_run(Run& shared, const std::int32_t* sequences,
+                                        const std::int32_t* positions, int begin, int rows,
+                                        const TokenOf& token_of) {
   const auto thread = static_cast<int>(threadIdx.x);
   __syncthreads();
   if (thread == 0) shared = {rows, 0x7FFFFFFF, 0};

@@ -58,7 +58,8 @@ void prompt_gemm(Cuda& cuda, NumberType type, PromptGemm op) {
   if (!uses_hopper(cuda)) return launch_portable_prompt(cuda, type, op);
   const int columns = op.entries + (op.host_plan != nullptr ? op.x.capacity : op.tokens) / op.most_columns;
   const int blocks = std::min(cuda.state().multiprocessors, op.row_items * columns);
-  with_tile_type(type, [&](auto constant) { launch_hopper_prompt<decltype(constant)::value>(cuda, op, blocks); });
+  with_tile_type(type,
+                 [&](auto constant) { launch_hopper_prompt<decltype(constant)::value>(cuda, op, blocks); });
 }
 
 }  // namespace moetune::cuda

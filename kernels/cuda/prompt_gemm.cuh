@@ -1,7 +1,8 @@
-// Products of a prompt: weights in tiles as operand A, gathered activations (prompt_rows.cuh) as operand B, for the experts of a
-// plan one after the other or for one matrix and all tokens. An item is 128 rows of weights and up to 256 columns (rows of
-// activations) of one expert; blocks stay and walk over the items, all columns of the same weights together, so that weights
-// come from memory once. Two kernels: prompt_hopper.cuh (wgmma) and prompt_portable.cuh (mma.sync). Start at prompt_gemm().
+// Products of a prompt: weights in tiles as operand A, gathered activations (prompt_rows.cuh) as operand B,
+// for the experts of a plan one after the other or for one matrix and all tokens. An item is 128 rows of
+// weights and up to 256 columns (rows of activations) of one expert; blocks stay and walk over the items, all
+// columns of the same weights together, so that weights come from memory once. Two kernels: prompt_hopper.cuh
+// (wgmma) and prompt_portable.cuh (mma.sync). Start at prompt_gemm().
 #pragma once
 
 #include "kernels/cuda/prompt_rows.cuh"
@@ -30,10 +31,10 @@ struct PromptGemm {
   int tokens;                   // rows where there is no plan
   int entries;                  // capacity of the plan; 1 without
   std::int64_t slot_bytes;
-  int most_columns;             // of an item, as the plan has cut them: 256, or 128 where x has two parts
-  int row_items;                // items along the weights' rows, of all parts
-  // is_gated: part 0 is gate, part 1 up, and activated = silu(gate) * up, blocks for the next product. Else up to three
-  // matrices that read the same rows.
+  int most_columns;  // of an item, as the plan has cut them: 256, or 128 where x has two parts
+  int row_items;     // items along the weights' rows, of all parts
+  // is_gated: part 0 is gate, part 1 up, and activated = silu(gate) * up, blocks for the next product. Else
+  // up to three matrices that read the same rows.
   bool is_gated;
   int parts;
   PromptMatrix part[kMostParts];
@@ -43,7 +44,8 @@ struct PromptGemm {
 
 // Columns an item may have on this GPU; tokens: as many an expert can have.
 int most_columns_for(Cuda& cuda, int parts, int tokens);
-// The same where one matrix serves all tokens: fewer, where there would not be an item for every multiprocessor.
+// The same where one matrix serves all tokens: fewer, where there would not be an item for every
+// multiprocessor.
 int most_columns_of_all(Cuda& cuda, int parts, int tokens, int row_items);
 
 // A matrix as one part; appends it to op and counts its items.
@@ -64,10 +66,12 @@ struct PromptItem {
 // The items of a block, in order: index, index + step, ...
 class PromptWalk {
  public:
-  __device__ __forceinline__ PromptWalk(const PromptGemm& op, int index, int step) : op_(op), index_(index), step_(step) {
+  __device__ __forceinline__ PromptWalk(const PromptGemm& op, int index, int step)
+      : op_(op), index_(index), step_(step) {
     is_planned_ = op.host_plan != nullptr;
     entries_ = is_planned_ ? *op.plan.count : 1;
-    end_ = is_planned_ ? (entries_ > 0 ? op.plan.column_first[1] : 0) : (op.tokens + op.most_columns - 1) / op.most_columns;
+    end_ = is_planned_ ? (entries_ > 0 ? op.plan.column_first[1] : 0)
+                       : (op.tokens + op.most_columns - 1) / op.most_columns;
   }
   __device__ __forceinline__ bool next(PromptItem& item) {
     while (index_ >= end_ * op_.row_items) {
@@ -109,11 +113,13 @@ __device__ __forceinline__ int part_of(const PromptGemm& op, int row_item) {
 __device__ __forceinline__ const unsigned char* tile_of(const PromptGemm& op, const PromptItem& item, int i) {
   int index = op.is_gated ? i / 4 : part_of(op, item.row_item);
   const PromptMatrix& matrix = op.part[index];
-  const int tile = op.is_gated ? item.row_item * 4 + i % 4 : (item.row_item - matrix.first_item) * kItemTiles + i;
+  const int tile =
+      op.is_gated ? item.row_item * 4 + i % 4 : (item.row_item - matrix.first_item) * kItemTiles + i;
   return tile * 16 < matrix.out ? matrix.tiles + item.slot_offset + tile * matrix.tile_bytes : nullptr;
 }
 
-// Columns of a step: a block of activations. Four-bit tiles hold two steps in a chunk, 16-bit tiles two chunks in a step.
+// Columns of a step: a block of activations. Four-bit tiles hold two steps in a chunk, 16-bit tiles two
+// chunks in a step.
 template <NumberType type>
 struct TileSteps {
   using F = Format<type>;
@@ -123,8 +129,9 @@ struct TileSteps {
   static constexpr int kStageBytes = kChunksPerStep * kChunkBytes;  // of one tile
 };
 
-// A warp's rows of an item: rows g and g + 8 of its operand are row g of `upper` and of `lower`, half tiles each (g = lane / 4).
-// With gates, upper is gate and lower is up, so that a lane holds both sums of a feature.
+// A warp's rows of an item: rows g and g + 8 of its operand are row g of `upper` and of `lower`, half tiles
+// each (g = lane / 4). With gates, upper is gate and lower is up, so that a lane holds both sums of a
+// feature.
 struct WarpRows {
   int tile[2];  // of the item, of upper and lower
   int half[2];
@@ -154,16 +161,16 @@ __device__ __forceinline__ std::uint32_t scaled2(std::uint32_t value, std::uint3
   return d;
 }
 
-// A warp's weights of one step as operand A of its four products, in two halves of two products each; scales are applied but
-// for that of an int8 row, which is left to the sums.
+// A warp's weights of one step as operand A of its four products, in two halves of two products each; scales
+// are applied but for that of an int8 row, which is left to the sums.
 template <NumberType type>
 class WeightFragments {
  public:
   using F = Format<type>;
   using T = TileSteps<type>;
 
-  // stage: (8 tiles, T::kStageBytes) in shared memory. kIsSecond: the step is the second of a chunk, whose bytes came with the
-  // first and are still here. exists: there is a chunk for this half.
+  // stage: (8 tiles, T::kStageBytes) in shared memory. kIsSecond: the step is the second of a chunk, whose
+  // bytes came with the first and are still here. exists: there is a chunk for this half.
   template <int half, bool kIsSecond>
   __device__ __forceinline__ void load(const unsigned char* stage, const WarpRows& rows, bool exists) {
     if constexpr (kIsSecond || (half == 1 && T::kChunksPerStep == 1)) return;
@@ -171,7 +178,8 @@ class WeightFragments {
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       const unsigned char* tile = stage + rows.tile[side] * T::kStageBytes;
-      raw_[side] = *reinterpret_cast<const uint4*>(tile + half * T::kChunkBytes + rows.half[side] * 512 + lane * 16);
+      raw_[side] =
+          *reinterpret_cast<const uint4*>(tile + half * T::kChunkBytes + rows.half[side] * 512 + lane * 16);
       // The last step of a 16-bit tile may have one chunk: what stands behind it is not of this tile.
       if (half == 1 && !exists) raw_[side] = {0, 0, 0, 0};
       if constexpr (F::kScaleGroups > 0) {

@@ -1,6 +1,7 @@
-// The products of a prompt with wgmma: one warp fetches weights and activations with bulk copies through a ring of stages, two
-// warpgroups of four warps each hold 64 rows of an item's sums. Weights go through registers, where narrow types become bf16
-// while the products of the step before are under way. Start at prompt_hopper().
+// The products of a prompt with wgmma: one warp fetches weights and activations with bulk copies through a
+// ring of stages, two warpgroups of four warps each hold 64 rows of an item's sums. Weights go through
+// registers, where narrow types become bf16 while the products of the step before are under way. Start at
+// prompt_hopper().
 #pragma once
 
 #include "kernels/cuda/hopper.cuh"
@@ -12,7 +13,7 @@ struct HopperPrompt {
   static constexpr int kThreads = 384;  // two warpgroups that multiply, one of which a warp fetches
   static constexpr int kWorkers = 256;
   static constexpr int kMostStages = 8;
-  static constexpr int kFewColumns = 64;  // up to so many an item: another kernel, see work_item()
+  static constexpr int kFewColumns = 64;         // up to so many an item: another kernel, see work_item()
   static constexpr int kMostBytes = 226 * 1024;  // of shared memory, less what is declared
 
   // Of one part of a stage's activations: as many rows as an item has columns at most.
@@ -58,7 +59,8 @@ struct HopperRing {
 template <NumberType type>
 __device__ __forceinline__ int steps_of(const PromptGemm& op, const PromptItem& item) {
   const PromptMatrix& matrix = op.part[op.is_gated ? 0 : part_of(op, item.row_item)];
-  if (op.is_gated && item.row_item * kBlockColumns >= matrix.out) return 0;  // only padding that down will read
+  if (op.is_gated && item.row_item * kBlockColumns >= matrix.out)
+    return 0;  // only padding that down will read
   return op.x.blocks;
 }
 
@@ -87,7 +89,8 @@ __device__ __forceinline__ void fetch_items(const PromptGemm& op, HopperRing rin
       if (tile != nullptr && tile_bytes > 0) {
         const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring.weights)) +
                         (ring.stage * kItemTiles + lane) * T::kStageBytes;
-        bulk_load(to, tile + std::int64_t{step / T::kStepsPerChunk} * T::kStageBytes, tile_bytes, ring.full + 8 * ring.stage);
+        bulk_load(to, tile + std::int64_t{step / T::kStepsPerChunk} * T::kStageBytes, tile_bytes,
+                  ring.full + 8 * ring.stage);
       }
       if (brings_rows)
         bulk_load(ring.blocks + ring.stage * ring.block_bytes + part * ring.part_bytes,
@@ -99,12 +102,14 @@ __device__ __forceinline__ void fetch_items(const PromptGemm& op, HopperRing rin
 
 // One item of at most N columns; `activated`: where gated results are put together.
 //
-// A step is two halves of two products, each half a group of wgmmas: while one is under way, the operands of the next are made.
-// Few columns make products that are sooner done than begun, so that they have several sums in turn and more groups under way.
-// They are a kernel of their own: ptxas, given all sizes at once, runs out of registers and then serializes every wgmma of the
-// kernel (it says so with -v), which costs half the speed.
+// A step is two halves of two products, each half a group of wgmmas: while one is under way, the operands of
+// the next are made. Few columns make products that are sooner done than begun, so that they have several
+// sums in turn and more groups under way. They are a kernel of their own: ptxas, given all sizes at once,
+// runs out of registers and then serializes every wgmma of the kernel (it says so with -v), which costs half
+// the speed.
 template <NumberType type, bool kIsGated, bool kIsFew, int N>
-__device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem& item, HopperRing& ring, unsigned char* activated) {
+__device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem& item, HopperRing& ring,
+                                          unsigned char* activated) {
   using T = TileSteps<type>;
   constexpr int kSums = N <= 32 ? 4 : kIsFew ? 2 : 1;
   constexpr int kTurn = kIsFew || T::kStepsPerChunk == 2 ? 2 : 1;  // steps
@@ -127,18 +132,21 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
     constexpr int kHalf = decltype(which)::value;
     constexpr int kBuffer = (2 * decltype(of_turn)::value + kHalf) % kBuffers;
     constexpr bool kIsSecond = T::kStepsPerChunk == 2 && decltype(of_turn)::value == 1;
-    weights.template load<kHalf, kIsSecond>(ring.weights + ring.stage * kItemTiles * T::kStageBytes, rows, 2 * step + 1 < chunks);
+    weights.template load<kHalf, kIsSecond>(ring.weights + ring.stage * kItemTiles * T::kStageBytes, rows,
+                                            2 * step + 1 < chunks);
     weights.template operands<kHalf, kIsSecond>(a[kBuffer]);
     const std::uint32_t block = ring.blocks + ring.stage * ring.block_bytes + kHalf * 64;
     wgmma_fence();
 #pragma unroll
-    for (int m = 0; m < 2; ++m) wgmma<N>(d[(2 * kHalf + m) % kSums], a[kBuffer][m], k_major_rows(block + 32 * m));
+    for (int m = 0; m < 2; ++m)
+      wgmma<N>(d[(2 * kHalf + m) % kSums], a[kBuffer][m], k_major_rows(block + 32 * m));
     if (N <= 128 && op.x.parts == 2)
 #pragma unroll
       for (int m = 0; m < 2; ++m)
         wgmma<N>(d[(2 * kHalf + m) % kSums], a[kBuffer][m], k_major_rows(block + ring.part_bytes + 32 * m));
     wgmma_commit();
-    wgmma_wait<kBuffers - 1>();  // the oldest group is done: its operands are free, and after a first half so is its stage
+    wgmma_wait<kBuffers - 1>();  // the oldest group is done: its operands are free, and after a first half so
+                                 // is its stage
   };
   const auto whole_step = [&](auto of_turn, int step) {
     barrier_wait(ring.full + 8 * ring.stage, ring.parity);
@@ -171,7 +179,9 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
     }
   };
   if constexpr (kIsGated) {
-    const auto wait_for_workers = [] { asm volatile("bar.sync 1, %0;" ::"n"(HopperPrompt::kWorkers) : "memory"); };
+    const auto wait_for_workers = [] {
+      asm volatile("bar.sync 1, %0;" ::"n"(HopperPrompt::kWorkers) : "memory");
+    };
     if (threadIdx.x == 0) bulk_store_wait_read();
     wait_for_workers();
     put_all(StageActivated<type>(op, item, warp, activated, ring.part_bytes));
@@ -226,11 +236,13 @@ __device__ __forceinline__ void work_items(const PromptGemm& op, HopperRing ring
 
 // Empty where it was not compiled for wgmma: has_hopper_prompt() sees that by the missing barriers.
 template <NumberType type, bool kIsGated, bool kIsFew>
-__global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const __grid_constant__ PromptGemm op) {
+__global__ void __launch_bounds__(HopperPrompt::kThreads, 1)
+    prompt_hopper(const __grid_constant__ PromptGemm op) {
 #if MOETUNE_HOPPER
   extern __shared__ __align__(16) unsigned char raw[];
   __shared__ __align__(8) std::uint64_t barriers[2 * HopperPrompt::kMostStages];
-  auto* shared = reinterpret_cast<unsigned char*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
+  auto* shared =
+      reinterpret_cast<unsigned char*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
   HopperRing ring;
   ring.full = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers));
   ring.empty = ring.full + 8 * HopperPrompt::kMostStages;
@@ -266,15 +278,17 @@ __global__ void __launch_bounds__(HopperPrompt::kThreads, 1) prompt_hopper(const
 template <NumberType type>
 bool has_hopper_prompt() {
   cudaFuncAttributes attributes{};
-  CUDA_TRY(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(prompt_hopper<type, false, true>)));
+  CUDA_TRY(
+      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(prompt_hopper<type, false, true>)));
   return attributes.sharedSizeBytes > 0;
 }
 
 template <NumberType type>
 void launch_hopper_prompt(Cuda& cuda, const PromptGemm& op, int blocks) {
   const bool is_few = op.most_columns <= HopperPrompt::kFewColumns;
-  const auto kernel = op.is_gated ? (is_few ? prompt_hopper<type, true, true> : prompt_hopper<type, true, false>)
-                                  : (is_few ? prompt_hopper<type, false, true> : prompt_hopper<type, false, false>);
+  const auto kernel = op.is_gated
+                          ? (is_few ? prompt_hopper<type, true, true> : prompt_hopper<type, true, false>)
+                          : (is_few ? prompt_hopper<type, false, true> : prompt_hopper<type, false, false>);
   launch(kernel,
          {.grid = dim3(static_cast<unsigned>(blocks)),
           .threads = HopperPrompt::kThreads,

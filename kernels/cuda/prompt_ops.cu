@@ -16,7 +16,8 @@ bool takes_prompt(int tokens) { return tokens >= prompt_path().least_tokens; }
 bool takes_prompt_product(int tokens, std::int64_t rows) {
   constexpr std::int64_t kFewRows = 32 * kItemRows;
   const PromptPath path = prompt_path();
-  return takes_prompt(tokens) && (tokens <= path.most_split_tokens || tokens > path.most_sliced_tokens || rows > kFewRows);
+  return takes_prompt(tokens) &&
+         (tokens <= path.most_split_tokens || tokens > path.most_sliced_tokens || rows > kFewRows);
 }
 
 void prompt_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates) {

@@ -1,15 +1,17 @@
-// Whole products and feed-forwards of a step of many tokens: gather, products, and nothing else. Start at takes_prompt().
+// Whole products and feed-forwards of a step of many tokens: gather, products, and nothing else. Start at
+// takes_prompt().
 #pragma once
 
 #include "kernels/cuda/prompt_gemm.cuh"
 
 namespace moetune::cuda {
 
-// Is a step of this many tokens tiled in both directions (these functions) or decoded (tile_gemm.cuh, ffn_tiles.cuh)?
+// Is a step of this many tokens tiled in both directions (these functions) or decoded (tile_gemm.cuh,
+// ffn_tiles.cuh)?
 bool takes_prompt(int tokens);
 
-// The same for a product alone, with matrices of `rows` rows in all. Where two parts are wanted nothing else has them; beyond
-// that few rows are better sliced (H200, 64 tokens, 2,048 rows of 4,096: 18 us against 36).
+// The same for a product alone, with matrices of `rows` rows in all. Where two parts are wanted nothing else
+// has them; beyond that few rows are better sliced (H200, 64 tokens, 2,048 rows of 4,096: 18 us against 36).
 bool takes_prompt_product(int tokens, std::int64_t rows);
 
 struct PromptPart {

@@ -1,5 +1,5 @@
-// One block: every warp counts its own share of the pairs, sums over warps and experts say where each share goes, then every
-// warp places its own. No atomics, so that the order is the tokens' whatever ran before.
+// One block: every warp counts its own share of the pairs, sums over warps and experts say where each share
+// goes, then every warp places its own. No atomics, so that the order is the tokens' whatever ran before.
 #include "kernels/cuda/prompt_plan.cuh"
 
 namespace moetune::cuda {
@@ -24,7 +24,8 @@ __device__ Sums exclusive_sums(const Sums& value, Sums& total, Sums (&of_warps)[
   Sums sum = value;
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
-    const Sums from{__shfl_up_sync(0xFFFFFFFFU, sum.entries, offset), __shfl_up_sync(0xFFFFFFFFU, sum.rows, offset),
+    const Sums from{__shfl_up_sync(0xFFFFFFFFU, sum.entries, offset),
+                    __shfl_up_sync(0xFFFFFFFFU, sum.rows, offset),
                     __shfl_up_sync(0xFFFFFFFFU, sum.columns, offset)};
     if (lane >= offset) sum = sum + from;
   }
@@ -41,10 +42,12 @@ __device__ Sums exclusive_sums(const Sums& value, Sums& total, Sums (&of_warps)[
           before.columns + sum.columns - value.columns};
 }
 
-// Calls body(pair, expert, lanes with the same expert) for 32 pairs at a time of this warp's share, in order; expert -1: none.
+// Calls body(pair, expert, lanes with the same expert) for 32 pairs at a time of this warp's share, in order;
+// expert -1: none.
 template <class Body>
-__device__ __forceinline__ void for_each_pair(const std::int32_t* ids, std::int64_t ids_stride, const std::int32_t* slots,
-                                              const PromptShape& shape, const Body& body) {
+__device__ __forceinline__ void for_each_pair(const std::int32_t* ids, std::int64_t ids_stride,
+                                              const std::int32_t* slots, const PromptShape& shape,
+                                              const Body& body) {
   const int pairs = shape.tokens * shape.k;
   const int each = ((pairs + kWarps - 1) / kWarps + 31) / 32 * 32;
   const int first = static_cast<int>(threadIdx.x / 32) * each;
@@ -61,8 +64,9 @@ __device__ __forceinline__ void for_each_pair(const std::int32_t* ids, std::int6
   }
 }
 
-__global__ void __launch_bounds__(kThreads) plan(const std::int32_t* ids, std::int64_t ids_stride, const std::int32_t* slot_of_expert,
-                                                 PromptShape shape, int most_columns, PromptPlan to) {
+__global__ void __launch_bounds__(kThreads)
+    plan(const std::int32_t* ids, std::int64_t ids_stride, const std::int32_t* slot_of_expert,
+         PromptShape shape, int most_columns, PromptPlan to) {
   extern __shared__ int shared[];  // (warps, experts) counts, then where the next pair goes; (experts) slots
   __shared__ Sums of_warps[kWarps];
   const auto thread = static_cast<int>(threadIdx.x);
@@ -72,7 +76,8 @@ __global__ void __launch_bounds__(kThreads) plan(const std::int32_t* ids, std::i
   for (int i = thread; i < kWarps * shape.experts; i += kThreads) shared[i] = 0;
   let_next_start();
   wait_for_previous();
-  for (int expert = thread; expert < shape.experts; expert += kThreads) slots[expert] = slot_of_expert[expert];
+  for (int expert = thread; expert < shape.experts; expert += kThreads)
+    slots[expert] = slot_of_expert[expert];
   __syncthreads();
   for_each_pair(ids, ids_stride, slots, shape, [&](int, int expert, unsigned same) {
     if (expert >= 0 && (same & below) == 0) mine[expert] += __popc(same);
@@ -85,7 +90,9 @@ __global__ void __launch_bounds__(kThreads) plan(const std::int32_t* ids, std::i
     if (expert < shape.experts)
       for (int warp = 0; warp < kWarps; ++warp) count += shared[warp * shape.experts + expert];
     Sums more{};
-    const Sums at = sums + exclusive_sums({count > 0 ? 1 : 0, (count + 7) / 8 * 8, (count + most_columns - 1) / most_columns}, more, of_warps);
+    const Sums at = sums + exclusive_sums({count > 0 ? 1 : 0, (count + 7) / 8 * 8,
+                                           (count + most_columns - 1) / most_columns},
+                                          more, of_warps);
     if (count > 0) {
       to.slots[at.entries] = slots[expert];
       to.row_first[at.entries] = at.rows;
@@ -119,10 +126,13 @@ __global__ void __launch_bounds__(kThreads) plan(const std::int32_t* ids, std::i
 
 }  // namespace
 
-void plan_prompt(Cuda& cuda, const std::int32_t* ids, std::int64_t ids_stride, const std::int32_t* slot_of_expert,
-                 const PromptShape& shape, int most_columns, const PromptPlan& to) {
+void plan_prompt(Cuda& cuda, const std::int32_t* ids, std::int64_t ids_stride,
+                 const std::int32_t* slot_of_expert, const PromptShape& shape, int most_columns,
+                 const PromptPlan& to) {
   launch(plan,
-         {.grid = dim3(1), .threads = kThreads, .shared_bytes = (kWarps + 1) * shape.experts * static_cast<int>(sizeof(int))},
+         {.grid = dim3(1),
+          .threads = kThreads,
+          .shared_bytes = (kWarps + 1) * shape.experts * static_cast<int>(sizeof(int))},
          cuda.state().stream, true, ids, ids_stride, slot_of_expert, shape, most_columns, to);
 }
 

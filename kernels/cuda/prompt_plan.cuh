@@ -1,5 +1,6 @@
-// Which rows of a prompt go to which expert, on the device: the rows of an expert stand behind each other, each expert's first
-// at a multiple of eight, and are cut into tiles of columns for the products. Start at plan_prompt().
+// Which rows of a prompt go to which expert, on the device: the rows of an expert stand behind each other,
+// each expert's first at a multiple of eight, and are cut into tiles of columns for the products. Start at
+// plan_prompt().
 #pragma once
 
 #include "kernels/cuda/view.cuh"
@@ -23,7 +24,9 @@ struct PromptShape {
   int pairs() const { return tokens * k; }
   int entries() const { return pairs() < experts ? pairs() : experts; }
   int rows() const { return (pairs() + 7 * entries() + 7) / 8 * 8; }
-  std::size_t bytes() const { return static_cast<std::size_t>(1 + 4 * entries() + 2 + rows()) * sizeof(std::int32_t); }
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(1 + 4 * entries() + 2 + rows()) * sizeof(std::int32_t);
+  }
 };
 
 // memory: shape.bytes(), 4-byte aligned.
@@ -39,7 +42,8 @@ inline PromptPlan place_plan(void* memory, const PromptShape& shape) {
 }
 
 // ids: (tokens, k); slot_of_expert: (experts), below 0: its pairs are left out; most_columns: of a tile.
-void plan_prompt(Cuda& cuda, const std::int32_t* ids, std::int64_t ids_stride, const std::int32_t* slot_of_expert,
-                 const PromptShape& shape, int most_columns, const PromptPlan& to);
+void plan_prompt(Cuda& cuda, const std::int32_t* ids, std::int64_t ids_stride,
+                 const std::int32_t* slot_of_expert, const PromptShape& shape, int most_columns,
+                 const PromptPlan& to);
 
 }  // namespace moetune::cuda

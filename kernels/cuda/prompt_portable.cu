@@ -1,5 +1,5 @@
-// The products of a prompt with mma.sync and cp.async, for GPUs without wgmma. A block of eight warps takes an item of up to 128
-// columns: four warps share its rows (two tiles each), two its columns.
+// The products of a prompt with mma.sync and cp.async, for GPUs without wgmma. A block of eight warps takes
+// an item of up to 128 columns: four warps share its rows (two tiles each), two its columns.
 #include <algorithm>
 
 #include "kernels/cuda/columns.cuh"
@@ -22,8 +22,8 @@ __device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], std::uint3
 
 // Fetches one step of an item into a stage: a warp a tile of weights, eight threads a row of activations.
 template <NumberType type>
-__device__ __forceinline__ void fetch(const PromptGemm& op, const PromptItem& item, const unsigned char* tile, int step,
-                                      std::uint32_t stage) {
+__device__ __forceinline__ void fetch(const PromptGemm& op, const PromptItem& item, const unsigned char* tile,
+                                      int step, std::uint32_t stage) {
   using T = TileSteps<type>;
   const auto thread = static_cast<int>(threadIdx.x);
   int pieces = T::kStageBytes / 16;
@@ -44,7 +44,8 @@ __device__ __forceinline__ void fetch(const PromptGemm& op, const PromptItem& it
 }
 
 template <NumberType type, bool kIsGated>
-__global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_constant__ PromptGemm op, int stages) {
+__global__ void __launch_bounds__(kThreads, 1)
+    prompt_portable(const __grid_constant__ PromptGemm op, int stages) {
   extern __shared__ __align__(128) unsigned char shared[];
   using T = TileSteps<type>;
   const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -56,7 +57,8 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
   PromptWalk walk(op, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
   PromptItem item;
   while (walk.next(item)) {
-    const bool is_padding = kIsGated && item.row_item * kBlockColumns >= op.part[0].out;  // only zeros that down will read
+    const bool is_padding =
+        kIsGated && item.row_item * kBlockColumns >= op.part[0].out;  // only zeros that down will read
     const int steps = is_padding ? 0 : op.x.blocks;
     const unsigned char* tile = tile_of(op, item, static_cast<int>(threadIdx.x / 32));
     // Both halves of the warps have as many columns, but for one group.
@@ -74,7 +76,8 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
         wait_for_copies<1>();
       else
         wait_for_copies<0>();
-      __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
+      __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled
+                        // next
       const int ahead = step + stages - 1;
       if (ahead < steps) fetch<type>(op, item, tile, ahead, base + ahead % stages * stage_bytes);
       commit_copies();
@@ -85,7 +88,8 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
         std::uint32_t a[2][2][4];
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-          weights[r].template load<kHalf, kIsSecond>(stage, WarpRows::of(kIsGated, warp_row + r), 2 * step + 1 < op.part[0].chunks);
+          weights[r].template load<kHalf, kIsSecond>(stage, WarpRows::of(kIsGated, warp_row + r),
+                                                     2 * step + 1 < op.part[0].chunks);
           weights[r].template operands<kHalf, kIsSecond>(a[r]);
         }
         for (int part = 0; part < op.x.parts; ++part) {
@@ -119,7 +123,8 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if constexpr (kIsGated) {
-        StageActivated<type>(op, item, warp_row + r, shared, kBlockBytes).put(first_column, sums[r], end_column);
+        StageActivated<type>(op, item, warp_row + r, shared, kBlockBytes)
+            .put(first_column, sums[r], end_column);
       } else {
         StoreSums<type>(op, item, warp_row + r).put(first_column, sums[r], end_column);
       }

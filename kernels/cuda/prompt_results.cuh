@@ -1,5 +1,6 @@
-// What becomes of an item's sums, the same for wgmma and mma.sync: a lane holds, for a group of eight columns, rows g and g + 8
-// of its warp's operand and columns 2 t and 2 t + 1 (g = lane / 4, t = lane % 4). Device code only.
+// What becomes of an item's sums, the same for wgmma and mma.sync: a lane holds, for a group of eight
+// columns, rows g and g + 8 of its warp's operand and columns 2 t and 2 t + 1 (g = lane / 4, t = lane % 4).
+// Device code only.
 #pragma once
 
 #include "kernels/cuda/prompt_gemm.cuh"
@@ -12,7 +13,8 @@ __device__ __forceinline__ float row_scale_of(const PromptMatrix& matrix, std::i
   if constexpr (type == NumberType::int8)
     if (row < matrix.out)
       return reinterpret_cast<const float*>(matrix.tiles + slot_offset + row / 16 * matrix.tile_bytes +
-                                            std::int64_t{matrix.chunks} * TileSteps<type>::kChunkBytes)[row % 16];
+                                            std::int64_t{matrix.chunks} *
+                                                TileSteps<type>::kChunkBytes)[row % 16];
   return 1.0F;
 }
 
@@ -33,8 +35,8 @@ class StoreSums {
       bias_[side] = matrix_.bias != nullptr && row_[side] < matrix_.out ? matrix_.bias[row_[side]] : 0.0F;
     }
   }
-  // c: of the groups of columns that begin at `first`. All that is read is read before the first is written: one after the
-  // other each would wait for memory. Columns from `end` on are somebody else's.
+  // c: of the groups of columns that begin at `first`. All that is read is read before the first is written:
+  // one after the other each would wait for memory. Columns from `end` on are somebody else's.
   template <int groups>
   __device__ __forceinline__ void put(int first, const float (&c)[groups][4], int end) const {
     float* to[groups][2];
@@ -72,12 +74,13 @@ class StoreSums {
   float bias_[2];
 };
 
-// silu(gate) * up of one warp's eight features into a block of activations in shared memory, (parts, columns of the item,
-// 128 bytes); `part_bytes` between the parts.
+// silu(gate) * up of one warp's eight features into a block of activations in shared memory, (parts, columns
+// of the item, 128 bytes); `part_bytes` between the parts.
 template <NumberType type>
 class StageActivated {
  public:
-  __device__ __forceinline__ StageActivated(const PromptGemm& op, const PromptItem& item, int warp, unsigned char* to, int part_bytes)
+  __device__ __forceinline__ StageActivated(const PromptGemm& op, const PromptItem& item, int warp,
+                                            unsigned char* to, int part_bytes)
       : to_(to), part_bytes_(part_bytes), parts_(op.activated.parts) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     const int feature = warp * 8 + lane / 4;  // of the block
@@ -104,7 +107,8 @@ class StageActivated {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float gate = c[i] * gate_scale_;
-      v[i] = exists_ ? gate / (1.0F + __expf(-gate)) * (c[2 + i] * up_scale_) : 0.0F;  // also the padding that down reads
+      v[i] = exists_ ? gate / (1.0F + __expf(-gate)) * (c[2 + i] * up_scale_)
+                     : 0.0F;  // also the padding that down reads
     }
     const bool is_odd = lane / 4 % 2 != 0;
     const float got = __shfl_xor_sync(0xFFFFFFFFU, is_odd ? v[0] : v[1], 4);

@@ -1,8 +1,10 @@
-// Activations as the products of a prompt want them: bf16 in blocks of 64 columns, (block, row, 128 bytes), so that any number of
-// rows of a block is one copy into shared memory that lies there as wgmma and ldmatrix read it. Start at PromptRows.
+// Activations as the products of a prompt want them: bf16 in blocks of 64 columns, (block, row, 128 bytes),
+// so that any number of rows of a block is one copy into shared memory that lies there as wgmma and ldmatrix
+// read it. Start at PromptRows.
 //
-// Within a row of 128 bytes, 16-byte piece c stands at c ^ (row % 8) (the 128-byte swizzle). Columns are in the order in which
-// the lanes of a tile hold the weights (kernels/tile_layout.h), so that weights need no shuffling: place_of().
+// Within a row of 128 bytes, 16-byte piece c stands at c ^ (row % 8) (the 128-byte swizzle). Columns are in
+// the order in which the lanes of a tile hold the weights (kernels/tile_layout.h), so that weights need no
+// shuffling: place_of().
 #pragma once
 
 #include "kernels/cuda/fragment.cuh"
@@ -33,14 +35,15 @@ struct PromptRows {
 
 // Rows for a matrix of this layout: whole chunks of it.
 inline PromptRows rows_for(const TileLayout& layout, int capacity, int parts) {
-  return {nullptr, capacity, static_cast<int>((layout.chunks * layout.chunk + kBlockColumns - 1) / kBlockColumns), parts,
+  return {nullptr, capacity,
+          static_cast<int>((layout.chunks * layout.chunk + kBlockColumns - 1) / kBlockColumns), parts,
           layout.chunk == 64};
 }
 
-// Lane t of a product's operand holds four neighbouring columns, of which the first two count as its columns 2 t, 2 t + 1 and
-// the others as 2 t + 8, 2 t + 9; a lane's columns of one 16-byte load follow each other. So within a block, element e with
-// e = span * b + width * t + 4 m + 2 h + i stands at 2-byte place span * b + 16 m + 8 h + 2 t + i; span, width = 64, 16 where
-// is_wide, else 32, 8.
+// Lane t of a product's operand holds four neighbouring columns, of which the first two count as its columns
+// 2 t, 2 t + 1 and the others as 2 t + 8, 2 t + 9; a lane's columns of one 16-byte load follow each other. So
+// within a block, element e with e = span * b + width * t + 4 m + 2 h + i stands at 2-byte place span * b +
+// 16 m + 8 h + 2 t + i; span, width = 64, 16 where is_wide, else 32, 8.
 __host__ __device__ __forceinline__ int place_of(int element, bool is_wide) {
   const int t = is_wide ? element / 16 : element % 32 / 8;
   const int m = is_wide ? element % 16 / 4 : element / 32 * 2 + element % 8 / 4;

@@ -25,8 +25,8 @@ __device__ __forceinline__ float4 four_numbers(const Number* row, int column, in
   return {v[0], v[1], v[2], v[3]};
 }
 
-// Lanes that differ in `offset` exchange halves of their sums and add: `count` are left of twice as many. A template, so that
-// sums keep constant indices and with them their registers.
+// Lanes that differ in `offset` exchange halves of their sums and add: `count` are left of twice as many. A
+// template, so that sums keep constant indices and with them their registers.
 template <int count, int offset, int all>
 __device__ __forceinline__ void halve_sums(float (&sums)[all], int lane) {
   const bool is_upper = (lane & offset) != 0;
@@ -39,11 +39,12 @@ __device__ __forceinline__ void halve_sums(float (&sums)[all], int lane) {
   if constexpr (offset > 1) halve_sums<count / 2, offset / 2>(sums, lane);
 }
 
-// A block takes eight tokens and eight rows of weights, its warps share the columns: many loads are under way whatever the number
-// of tokens. Lanes then exchange halves of their sums until each holds two whole ones, which are added over the warps in order.
+// A block takes eight tokens and eight rows of weights, its warps share the columns: many loads are under way
+// whatever the number of tokens. Lanes then exchange halves of their sums until each holds two whole ones,
+// which are added over the warps in order.
 template <class Number, class Result>
-__global__ void __launch_bounds__(256, 2) many_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
-                                                    Result result) {
+__global__ void __launch_bounds__(256, 2)
+    many_rows(Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in, Result result) {
   constexpr int kTokens = 8;
   constexpr int kRows = 8;
   constexpr int kWarps = 8;
@@ -64,9 +65,11 @@ __global__ void __launch_bounds__(256, 2) many_rows(Rows x, int tokens, const Nu
       a[t] = four_numbers<float>(x.row(min(first_token + t, tokens - 1)), column, in, x_aligned);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const float4 b = four_numbers<Number>(w + min(first_row + r, out - 1) * w_stride, column, in, w_aligned);
+      const float4 b =
+          four_numbers<Number>(w + min(first_row + r, out - 1) * w_stride, column, in, w_aligned);
 #pragma unroll
-      for (int t = 0; t < kTokens; ++t) sums[t * kRows + r] += a[t].x * b.x + a[t].y * b.y + a[t].z * b.z + a[t].w * b.w;
+      for (int t = 0; t < kTokens; ++t)
+        sums[t * kRows + r] += a[t].x * b.x + a[t].y * b.y + a[t].z * b.z + a[t].w * b.w;
     }
   }
   halve_sums<kTokens * kRows / 2, 16>(sums, lane);
@@ -77,11 +80,13 @@ __global__ void __launch_bounds__(256, 2) many_rows(Rows x, int tokens, const Nu
   if (at >= kTokens * kRows) return;
   float sum = 0.0F;
   for (int other = 0; other < kWarps; ++other) sum += shared[other][at];
-  if (first_token + at / kRows < tokens && first_row + at % kRows < out) result.put(first_token + at / kRows, first_row + at % kRows, sum);
+  if (first_token + at / kRows < tokens && first_row + at % kRows < out)
+    result.put(first_token + at / kRows, first_row + at % kRows, sum);
 }
 
 template <class Number, class Result>
-void launch_many_rows(Cuda& cuda, Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in, const Result& result) {
+void launch_many_rows(Cuda& cuda, Rows x, int tokens, const Number* w, std::int64_t w_stride, int out, int in,
+                      const Result& result) {
   launch(many_rows<Number, Result>, {.grid = dim3(blocks_for(out, 8), blocks_for(tokens, 8)), .threads = 256},
          cuda.state().stream, true, x, tokens, w, w_stride, out, in, result);
 }

@@ -1,9 +1,11 @@
-// Microseconds per layer of a prompt on a GPU, op by op and together: layers of their own weights in one CUDA graph.
+// Microseconds per layer of a prompt on a GPU, op by op and together: layers of their own weights in one CUDA
+// graph.
 //
-//   cuda_prefill_bench [shape ...] [tokens=64,4096] [type=bf16,int4] [layers=4] [path=best,portable,decoded] [ops=moe,experts]
+//   cuda_prefill_bench [shape ...] [tokens=64,4096] [type=bf16,int4] [layers=4] [path=best,portable,decoded]
+//   [ops=moe,experts]
 //
-// shape: qwen3, mixtral, v3, v2lite or all. decoded: the kernels of small steps whatever the size. Prints TFLOP/s and GB/s of the
-// weights that are touched.
+// shape: qwen3, mixtral, v3, v2lite or all. decoded: the kernels of small steps whatever the size. Prints
+// TFLOP/s and GB/s of the weights that are touched.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -42,8 +44,15 @@ constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 128, 8, 32, 4, 128},
 
 class Bench {
  public:
-  Bench(const Shape& shape, NumberType type, std::int64_t tokens, int layers, std::vector<std::string> ops, std::string path)
-      : shape_(shape), type_(type), tokens_(tokens), layers_(layers), ops_(std::move(ops)), path_(std::move(path)), device_(Cuda(0)) {
+  Bench(const Shape& shape, NumberType type, std::int64_t tokens, int layers, std::vector<std::string> ops,
+        std::string path)
+      : shape_(shape),
+        type_(type),
+        tokens_(tokens),
+        layers_(layers),
+        ops_(std::move(ops)),
+        path_(std::move(path)),
+        device_(Cuda(0)) {
     std::mt19937 random(1);
     pattern_.resize(std::size_t{1} << 22);
     for (std::size_t i = 0; i < pattern_.size(); i += 2) {
@@ -115,17 +124,19 @@ class Bench {
     const double experts = 6.0 * tokens * static_cast<double>(shape_.k * shape_.inner) * hidden;
     const double expert_bytes = static_cast<double>(touched_experts()) * static_cast<double>(expert_.bytes);
     if (shape_.heads > 0) {
-      row("qkv", 2.0 * tokens * hidden * (q + 2 * kv), 2.0 * hidden * (q + 2 * kv), [&](const Layer& l) { project(l); });
+      row("qkv", 2.0 * tokens * hidden * (q + 2 * kv), 2.0 * hidden * (q + 2 * kv),
+          [&](const Layer& l) { project(l); });
       row("place", 0.0, 0.0, [&](const Layer& l) { place(l); });
       row("attention", 2.0 * tokens * tokens * q, 0.0, [&](const Layer& l) { attend(l); });
       row("o", 2.0 * tokens * hidden * q, 2.0 * hidden * q, [&](const Layer& l) { output(l); });
     }
     if (shape_.latent_heads > 0)
-      row("latent", tokens * tokens * static_cast<double>(shape_.latent_heads * (576 + 512)), 0.0, [&](const Layer&) { attend_latent(); });
-    row("router", 2.0 * tokens * hidden * static_cast<double>(shape_.experts), 0.0, [&](const Layer& l) { route(l); });
-    row("combine", 0.0, 4.0 * tokens * hidden * static_cast<double>(shape_.k), [&](const Layer&) {
-      run(device_, Combine{.rows = rows_, .weights = weights_, .y = y_});
-    });
+      row("latent", tokens * tokens * static_cast<double>(shape_.latent_heads * (576 + 512)), 0.0,
+          [&](const Layer&) { attend_latent(); });
+    row("router", 2.0 * tokens * hidden * static_cast<double>(shape_.experts), 0.0,
+        [&](const Layer& l) { route(l); });
+    row("combine", 0.0, 4.0 * tokens * hidden * static_cast<double>(shape_.k),
+        [&](const Layer&) { run(device_, Combine{.rows = rows_, .weights = weights_, .y = y_}); });
     row("experts", experts, expert_bytes, [&](const Layer& l) { run_experts(l); });
     row("moe", experts, expert_bytes, [&](const Layer& l) { route(l), run_experts(l); });
     if (shape_.heads > 0)
@@ -161,12 +172,13 @@ class Bench {
   }
 
   void project(const Layer& l) {
-    run(device_, NormGemm{.x = residual_,
-                          .norm = norm_,
-                          .normed = normed_,
-                          .parts = {{{.w = l.q, .y = q_.reshaped({tokens_, shape_.heads * shape_.head_dim})},
-                                     {.w = l.k, .y = k_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})},
-                                     {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}}});
+    run(device_,
+        NormGemm{.x = residual_,
+                 .norm = norm_,
+                 .normed = normed_,
+                 .parts = {{{.w = l.q, .y = q_.reshaped({tokens_, shape_.heads * shape_.head_dim})},
+                            {.w = l.k, .y = k_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})},
+                            {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}}});
   }
   void place(const Layer& l) {
     const Tensor norm(norm_.data(), NumberType::f32, {shape_.head_dim});
@@ -246,8 +258,8 @@ class Bench {
     std::ranges::sort(us);
     const double median = us[us.size() / 2];
     std::printf("%-8s %-8s %-8s T=%-5lld %-10s %9.1f us %7.1f TFLOP/s %7.0f GB/s\n", shape_.name,
-                std::string(name_of(type_)).c_str(), path_.c_str(), static_cast<long long>(tokens_), name, median,
-                flops / median * 1e-6, bytes / median * 1e-3);
+                std::string(name_of(type_)).c_str(), path_.c_str(), static_cast<long long>(tokens_), name,
+                median, flops / median * 1e-6, bytes / median * 1e-3);
     std::fflush(stdout);
   }
 
@@ -262,8 +274,8 @@ class Bench {
   std::vector<Buffer> buffers_;
   std::vector<Layer> all_;
   ExpertLayout expert_;
-  Tensor residual_, y_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, norm_, radians_, positions_, sequences_,
-      table_, latent_, latent_rope_, latent_y_, latent_cache_;
+  Tensor residual_, y_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, norm_, radians_,
+      positions_, sequences_, table_, latent_, latent_rope_, latent_y_, latent_cache_;
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -308,15 +320,22 @@ int main(int argc, char** argv) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
       const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
-      if (argument.starts_with("tokens=")) tokens = split(value);
-      else if (argument.starts_with("type=")) types = split(value);
-      else if (argument.starts_with("path=")) paths = split(value);
-      else if (argument.starts_with("ops=")) ops = split(value);
-      else if (argument.starts_with("layers=")) layers = std::stoi(value);
-      else names.push_back(argument);
+      if (argument.starts_with("tokens="))
+        tokens = split(value);
+      else if (argument.starts_with("type="))
+        types = split(value);
+      else if (argument.starts_with("path="))
+        paths = split(value);
+      else if (argument.starts_with("ops="))
+        ops = split(value);
+      else if (argument.starts_with("layers="))
+        layers = std::stoi(value);
+      else
+        names.push_back(argument);
     }
     for (const Shape& shape : kShapes)
-      if (std::ranges::find(names, shape.name) != names.end() || std::ranges::find(names, "all") != names.end())
+      if (std::ranges::find(names, shape.name) != names.end() ||
+          std::ranges::find(names, "all") != names.end())
         for (const std::string& type : types)
           for (const std::string& count : tokens)
             for (const std::string& path : paths) {

@@ -1,5 +1,5 @@
-// Steps of many tokens on the GPU against the same op on the CPU, with the kernels of this GPU and with the portable ones, with
-// activations in one part and in two. Sizes are odd; inputs are numbers that bf16 holds.
+// Steps of many tokens on the GPU against the same op on the CPU, with the kernels of this GPU and with the
+// portable ones, with activations in one part and in two. Sizes are odd; inputs are numbers that bf16 holds.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -35,10 +35,13 @@ struct Path {
   PromptPath path;
 };
 // From two tokens on, so that small sizes are tested too.
-constexpr Path kPaths[] = {{"best", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 0, .most_sliced_tokens = 0}},
-                           {"best, two parts", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
-                           {"portable", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 0, .most_sliced_tokens = 0}},
-                           {"portable, two parts", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
+constexpr Path kPaths[] = {
+    {"best", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 0, .most_sliced_tokens = 0}},
+    {"best, two parts",
+     {.least_tokens = 2, .is_portable = false, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
+    {"portable", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 0, .most_sliced_tokens = 0}},
+    {"portable, two parts",
+     {.least_tokens = 2, .is_portable = true, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
 
 // Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums.
 double rounding_of(NumberType type) {
@@ -53,7 +56,8 @@ class CudaPrompt : public GpuTest {
 
 TEST_F(CudaPrompt, Products) {
   for (const NumberType type : kTileTypes)
-    for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {13, 52}, {101, 192}, {300, 769}, {130, 2048}})
+    for (const auto& [out, in] :
+         {std::pair<std::int64_t, std::int64_t>{1, 1}, {13, 52}, {101, 192}, {300, 769}, {130, 2048}})
       for (const std::int64_t tokens : {2, 9, 33, 140, 175, 300, 530}) {
         const OwnedMatrix w = random_weights(type, out, in, 1);
         const OwnedTensor x = bf16_floats({tokens, in}, 2);
@@ -69,8 +73,8 @@ TEST_F(CudaPrompt, Products) {
           const Tensor gy = there(start.view());
           run(gpu(), Gemm{.x = gx, .w = gw, .y = gy, .bias = gbias, .accumulate = true});
           expect_near(gy, y.view(), rounding_of(type),
-                      std::string(path.name) + " " + std::string(name_of(type)) + " " + std::to_string(out) + "x" +
-                          std::to_string(in) + ", " + std::to_string(tokens) + " tokens");
+                      std::string(path.name) + " " + std::string(name_of(type)) + " " + std::to_string(out) +
+                          "x" + std::to_string(in) + ", " + std::to_string(tokens) + " tokens");
         }
       }
 }
@@ -111,14 +115,16 @@ TEST_F(CudaPrompt, NormAndThreeProducts) {
   for (const Path& path : kPaths) {
     set_prompt_path(path.path);
     const Tensor g[] = {there(y[0].view()), there(y[1].view()), there(y[2].view())};
-    run(gpu(), NormGemm{.x = there(x.view()),
-                        .norm = there(norm.view()),
-                        .normed = there(normed.view()),
-                        .parts = {{{.w = there(w[0].w, Packing::tiles), .y = g[0]},
-                                   {.w = there(w[1].w, Packing::tiles), .bias = there(bias.view()), .y = g[1]},
-                                   {.w = there(w[2].w, Packing::tiles), .y = g[2]}}}});
+    run(gpu(),
+        NormGemm{.x = there(x.view()),
+                 .norm = there(norm.view()),
+                 .normed = there(normed.view()),
+                 .parts = {{{.w = there(w[0].w, Packing::tiles), .y = g[0]},
+                            {.w = there(w[1].w, Packing::tiles), .bias = there(bias.view()), .y = g[1]},
+                            {.w = there(w[2].w, Packing::tiles), .y = g[2]}}}});
     for (std::size_t i = 0; i < 3; ++i)
-      expect_near(g[i], y[i].view(), path.path.most_split_tokens > 0 ? 2e-5 : 4e-3, path.name + std::string(", product ") + std::to_string(i));
+      expect_near(g[i], y[i].view(), path.path.most_split_tokens > 0 ? 2e-5 : 4e-3,
+                  path.name + std::string(", product ") + std::to_string(i));
   }
 }
 
@@ -134,8 +140,10 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
         std::vector<std::byte> packed(static_cast<std::size_t>(tiles.bytes * kExperts));
         Cpu packer(1);
         for (std::int64_t slot = 0; slot < kExperts; ++slot) {
-          const auto part = [&](const MatrixLayout& matrix, std::int64_t from, std::int64_t to, unsigned seed) {
-            const OwnedTensor values = bf16_floats({matrix.out, matrix.in}, seed + static_cast<unsigned>(slot));
+          const auto part = [&](const MatrixLayout& matrix, std::int64_t from, std::int64_t to,
+                                unsigned seed) {
+            const OwnedTensor values =
+                bf16_floats({matrix.out, matrix.in}, seed + static_cast<unsigned>(slot));
             std::byte* block = slots.data() + slot * rows.bytes + from;
             run(cpu_, Quantize{.x = values.view(), .y = block, .layout = matrix});
             pack_tiles(packer, {block, matrix}, packed.data() + slot * tiles.bytes + to);
@@ -162,7 +170,8 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
         std::vector<Tensor> tables;
         for (const int wave : {0, 1}) {
           std::vector<std::int32_t> table;
-          for (std::int32_t expert = 0; expert < kExperts; ++expert) table.push_back(expert % 2 == wave ? 8 - expert : -1);
+          for (std::int32_t expert = 0; expert < kExperts; ++expert)
+            table.push_back(expert % 2 == wave ? 8 - expert : -1);
           const OwnedTensor slot_of_expert = ids(table);
           tables.push_back(there(slot_of_expert.view()));
           run(cpu_, ExpertFfn{.x = x.view(),
@@ -177,11 +186,17 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
           const OwnedTensor poison = poisoned({tokens, 3, hidden});
           const Tensor gresult = there(poison.view());
           for (const Tensor& table : tables)
-            run(gpu(), ExpertFfn{.x = gx, .ids = gchosen, .slot_of_expert = table, .slots = gslots.data(), .layout = tiles, .rows = gresult});
+            run(gpu(), ExpertFfn{.x = gx,
+                                 .ids = gchosen,
+                                 .slot_of_expert = table,
+                                 .slots = gslots.data(),
+                                 .layout = tiles,
+                                 .rows = gresult});
           const bool is_exact = path.path.most_split_tokens > 0 && rounding_of(type) < 1e-3;
           expect_near(gresult, result.view(), is_exact ? 3e-5 : 8e-3,
-                      std::string(path.name) + " " + std::string(name_of(type)) + " " + std::to_string(hidden) + "/" +
-                          std::to_string(inner) + ", " + std::to_string(tokens) + " tokens");
+                      std::string(path.name) + " " + std::string(name_of(type)) + " " +
+                          std::to_string(hidden) + "/" + std::to_string(inner) + ", " +
+                          std::to_string(tokens) + " tokens");
         }
       }
 }
@@ -197,7 +212,13 @@ TEST_F(CudaPrompt, FeedForwardOfAllTokens) {
     const OwnedTensor upped = poisoned({tokens, 200});
     const OwnedTensor start = random_floats({tokens, 96}, 5);
     const OwnedTensor y = random_floats({tokens, 96}, 5);
-    run(cpu_, FeedForward{.x = x.view(), .gate = gate.w, .up = up.w, .down = down.w, .gated = gated.view(), .upped = upped.view(), .y = y.view()});
+    run(cpu_, FeedForward{.x = x.view(),
+                          .gate = gate.w,
+                          .up = up.w,
+                          .down = down.w,
+                          .gated = gated.view(),
+                          .upped = upped.view(),
+                          .y = y.view()});
     for (const Path& path : kPaths) {
       set_prompt_path(path.path);
       const Tensor gy = there(start.view());
@@ -222,7 +243,8 @@ TEST_F(CudaPrompt, RowsOfARouter) {
       const Tensor gy = there(y.view());
       run(gpu(), Gemm{.x = there(x.view()), .w = there(w.w, Packing::rows), .y = gy});
       run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view()});
-      expect_near(gy, y.view(), 1e-6, std::string(name_of(type)) + " " + std::to_string(out) + "x" + std::to_string(in));
+      expect_near(gy, y.view(), 1e-6,
+                  std::string(name_of(type)) + " " + std::to_string(out) + "x" + std::to_string(in));
     }
 }
 
@@ -236,7 +258,8 @@ TEST_F(CudaPrompt, AttentionOfRuns) {
   const std::vector<std::vector<Part>> steps = {
       {{0, 0, 300}}, {{1, 413, 129}}, {{0, 0, 40}, {2, 100, 60}, {1, 3, 100}, {0, 590, 1}, {2, 0, 70}}};
   const std::int64_t context = 640;
-  for (const auto& [heads, kv_heads, dim] : {std::tuple<int, int, std::int64_t>{4, 2, 64}, {6, 1, 128}, {3, 3, 128}})
+  for (const auto& [heads, kv_heads, dim] :
+       {std::tuple<int, int, std::int64_t>{4, 2, 64}, {6, 1, 128}, {3, 3, 128}})
     for (const int window : {0, 70})
       for (const std::vector<Part>& step : steps) {
         std::vector<std::int32_t> slots;
@@ -244,13 +267,16 @@ TEST_F(CudaPrompt, AttentionOfRuns) {
         for (const Part& part : step)
           for (int i = 0; i < part.tokens; ++i) slots.push_back(part.sequence), at.push_back(part.first + i);
         const auto tokens = static_cast<std::int64_t>(at.size());
-        const OwnedTensor keys = stored_as(NumberType::bf16, random_floats({3, context, kv_heads * dim}, 1).view());
-        const OwnedTensor values = stored_as(NumberType::bf16, random_floats({3, context, kv_heads * dim}, 2).view());
+        const OwnedTensor keys =
+            stored_as(NumberType::bf16, random_floats({3, context, kv_heads * dim}, 1).view());
+        const OwnedTensor values =
+            stored_as(NumberType::bf16, random_floats({3, context, kv_heads * dim}, 2).view());
         const OwnedTensor q = random_floats({tokens, heads, dim}, 3);
         const OwnedTensor sequences = ids(slots);
         const OwnedTensor positions = ids(at);
         const OwnedTensor y = poisoned({tokens, heads, dim});
-        const auto op = [&, kv = kv_heads](const Tensor& query, const Tensor& k, const Tensor& v, const Tensor& s, const Tensor& p, const Tensor& to) {
+        const auto op = [&, kv = kv_heads](const Tensor& query, const Tensor& k, const Tensor& v,
+                                           const Tensor& s, const Tensor& p, const Tensor& to) {
           return Attention{.q = query,
                            .k_cache = k,
                            .v_cache = v,
@@ -267,10 +293,12 @@ TEST_F(CudaPrompt, AttentionOfRuns) {
           set_prompt_path(path.path);
           const OwnedTensor poison = poisoned({tokens, heads, dim});
           const Tensor gy = there(poison.view());
-          run(gpu(), op(there(q.view()), there(keys.view()), there(values.view()), there(sequences.view()), there(positions.view()), gy));
+          run(gpu(), op(there(q.view()), there(keys.view()), there(values.view()), there(sequences.view()),
+                        there(positions.view()), gy));
           expect_near(gy, y.view(), path.path.most_split_tokens > 0 ? 5e-5 : 6e-3,
-                      std::string(path.name) + ", " + std::to_string(heads) + " heads of " + std::to_string(dim) + ", window " +
-                          std::to_string(window) + ", " + std::to_string(tokens) + " tokens");
+                      std::string(path.name) + ", " + std::to_string(heads) + " heads of " +
+                          std::to_string(dim) + ", window " + std::to_string(window) + ", " +
+                          std::to_string(tokens) + " tokens");
         }
       }
 }
@@ -280,7 +308,8 @@ TEST_F(CudaPrompt, LatentAttentionOfRuns) {
   for (const int heads : {3, 16}) {
     std::vector<std::int32_t> slots;
     std::vector<std::int32_t> at;
-    for (const auto& [sequence, first, tokens] : {std::tuple<int, int, int>{0, 0, 45}, {1, 130, 70}, {0, 45, 2}})
+    for (const auto& [sequence, first, tokens] :
+         {std::tuple<int, int, int>{0, 0, 45}, {1, 130, 70}, {0, 45, 2}})
       for (int i = 0; i < tokens; ++i) slots.push_back(sequence), at.push_back(first + i);
     const auto tokens = static_cast<std::int64_t>(at.size());
     const OwnedTensor cache = stored_as(NumberType::bf16, random_floats({2, context, 576}, 1).view());
@@ -289,12 +318,21 @@ TEST_F(CudaPrompt, LatentAttentionOfRuns) {
     const OwnedTensor sequences = ids(slots);
     const OwnedTensor positions = ids(at);
     const OwnedTensor y = poisoned({tokens, heads, 512});
-    const auto op = [&](const Tensor& latent, const Tensor& rope, const Tensor& rows, const Tensor& s, const Tensor& p, const Tensor& to) {
-      return MlaAttention{.q_latent = latent, .q_rope = rope, .cache = rows, .sequences = s, .positions = p, .y = to, .scale = 0.1F, .runs = 3};
+    const auto op = [&](const Tensor& latent, const Tensor& rope, const Tensor& rows, const Tensor& s,
+                        const Tensor& p, const Tensor& to) {
+      return MlaAttention{.q_latent = latent,
+                          .q_rope = rope,
+                          .cache = rows,
+                          .sequences = s,
+                          .positions = p,
+                          .y = to,
+                          .scale = 0.1F,
+                          .runs = 3};
     };
     const Tensor gy = there(y.view());
     run(cpu_, op(q_latent.view(), q_rope.view(), cache.view(), sequences.view(), positions.view(), y.view()));
-    run(gpu(), op(there(q_latent.view()), there(q_rope.view()), there(cache.view()), there(sequences.view()), there(positions.view()), gy));
+    run(gpu(), op(there(q_latent.view()), there(q_rope.view()), there(cache.view()), there(sequences.view()),
+                  there(positions.view()), gy));
     expect_near(gy, y.view(), 6e-3, std::to_string(heads) + " heads");
   }
 }
