@@ -10,8 +10,9 @@ namespace {
 constexpr int kGateWarps = 8;
 constexpr int kGateBlocksEach = 3;  // on a multiprocessor
 constexpr int kDownWarps = 16;
-constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
-constexpr int kHeld = 4;                      // chunks a warp has under way
+constexpr int kMostSharedBytes =
+    88 * 1024;            // of activations: every GPU from sm_80 on has that and the sums for a block
+constexpr int kHeld = 4;  // chunks a warp has under way
 
 // Where the slot of a choice starts; null: not in this wave.
 __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots,

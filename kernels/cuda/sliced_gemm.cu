@@ -253,10 +253,11 @@ int shared_bytes(int slice_columns) {
 // The slices that leave the least work to the busiest multiprocessor, counted in chunks of a warp: what a
 // block does besides, and for every pair of tiles, costs as much as some of them.
 template <int NT>
-Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
+Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors, int most_shared) {
   constexpr int kBesides = 4;
   constexpr int kBesidesUnit = 2;
-  constexpr int kMostSlices = 16;
+  constexpr int kMostSlices = 64;
+  constexpr int kDeclaredBytes = 1024;  // what the kernel declares itself, at most
   const int pairs = (op.tiles + 1) / 2;
   const int token_groups = (op.tokens + 8 * NT - 1) / (8 * NT);
   Slices best{};
@@ -265,8 +266,9 @@ Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
     Slices slices{};
     slices.chunks = (op.chunks + count - 1) / count;
     slices.count = (op.chunks + slices.chunks - 1) / slices.chunks;
-    if (8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slices.chunks * chunk_columns) > kMostSliceBytes)
-      continue;
+    const int columns = slices.chunks * chunk_columns;
+    if (8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(columns) > kMostSliceBytes) continue;
+    if (shared_bytes<NT>(columns) + kDeclaredBytes > most_shared) continue;
     slices.steps = (slices.chunks + kWarps * kTurn - 1) / (kWarps * kTurn) * kTurn;
     const int room = std::max(1, 2 * multiprocessors / (slices.count * token_groups));
     const int units_each = (pairs + room - 1) / room;
@@ -275,12 +277,16 @@ Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
     const int cost = waves * (units_each * (slices.steps + kBesidesUnit) + kBesides);
     if (least == 0 || cost < least) least = cost, best = slices;
   }
+  if (best.count == 0)
+    throw std::invalid_argument("rows of " + std::to_string(op.in) + " columns are too wide for a step of " +
+                                std::to_string(op.tokens) + " tokens on this GPU");
   return best;
 }
 
 template <NumberType type, int NT>
 void run_sliced(Cuda& cuda, const TileGemm& op) {
-  const Slices slices = slices_of<NT>(op, Format<type>::kChunk, cuda.state().multiprocessors);
+  const Slices slices =
+      slices_of<NT>(op, Format<type>::kChunk, cuda.state().multiprocessors, most_shared_bytes(cuda));
   const unsigned token_groups = blocks_for(op.tokens, 8 * NT);
   Left left{};
   if (slices.count > 1) {
