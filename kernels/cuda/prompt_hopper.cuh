@@ -167,7 +167,7 @@ __device__ __forceinline__ void work_item(const PromptGemm& op, const PromptItem
 #pragma unroll
         for (int other = 1; other < kSums; ++other) c[i / 4][i % 4] += d[other][4 * at + i];
       }
-      store.put(8 * at, c);
+      store.put(8 * at, c, item.columns);
     }
   };
   if constexpr (kIsGated) {

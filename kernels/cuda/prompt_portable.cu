@@ -20,23 +20,27 @@ __device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], std::uint3
                : "r"(at));
 }
 
-// Fetches one step of an item into a stage: weights, then activations.
+// Fetches one step of an item into a stage: a warp a tile of weights, eight threads a row of activations.
 template <NumberType type>
-__device__ __forceinline__ void fetch(const PromptGemm& op, const PromptItem& item, int step, std::uint32_t stage) {
+__device__ __forceinline__ void fetch(const PromptGemm& op, const PromptItem& item, const unsigned char* tile, int step,
+                                      std::uint32_t stage) {
   using T = TileSteps<type>;
-  int tile_bytes = T::kStageBytes;
-  if constexpr (T::kChunksPerStep == 2) tile_bytes = min(2, op.part[0].chunks - 2 * step) * T::kChunkBytes;
-  const int pieces = tile_bytes / 16;
-  for (int i = static_cast<int>(threadIdx.x); i < kItemTiles * pieces; i += kThreads) {
-    const unsigned char* tile = tile_of(op, item, i / pieces);
-    if (tile != nullptr)
-      copy_async16(stage + i / pieces * T::kStageBytes + i % pieces * 16,
-                   tile + std::int64_t{step / T::kStepsPerChunk} * T::kStageBytes + i % pieces * 16);
+  const auto thread = static_cast<int>(threadIdx.x);
+  int pieces = T::kStageBytes / 16;
+  if constexpr (T::kChunksPerStep == 2) pieces = min(2, op.part[0].chunks - 2 * step) * (T::kChunkBytes / 16);
+  if (tile != nullptr) {
+    const unsigned char* from = tile + std::int64_t{step / T::kStepsPerChunk} * T::kStageBytes;
+    const std::uint32_t to = stage + thread / 32 * T::kStageBytes;
+    for (int i = thread % 32; i < pieces; i += 32) copy_async16(to + i * 16, from + i * 16);
   }
-  const int of_part = item.columns * kBlockRowBytes / 16;
-  for (int i = static_cast<int>(threadIdx.x); i < op.x.parts * of_part; i += kThreads)
-    copy_async16(stage + kItemTiles * T::kStageBytes + i / of_part * kBlockBytes + i % of_part * 16,
-                 op.x.row(i / of_part, step, item.first) + i % of_part * 16);
+  const std::uint32_t blocks = stage + kItemTiles * T::kStageBytes + thread * 16;
+  for (int part = 0; part < op.x.parts; ++part) {
+    const unsigned char* from = op.x.row(part, step, item.first) + thread * 16;
+    for (int at = thread / 8; at < item.columns; at += kThreads / 8) {
+      const int offset = (at - thread / 8) * kBlockRowBytes;
+      copy_async16(blocks + part * kBlockBytes + offset, from + offset);
+    }
+  }
 }
 
 template <NumberType type, bool kIsGated>
@@ -45,7 +49,6 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
   using T = TileSteps<type>;
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const int warp_row = static_cast<int>(threadIdx.x) / 32 % 4 * 2;
-  const int first_column = static_cast<int>(threadIdx.x) / 128 * (kMostColumns / 2);
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const int stage_bytes = kItemTiles * T::kStageBytes + op.x.parts * kBlockBytes;
   let_next_start();
@@ -55,10 +58,15 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
   while (walk.next(item)) {
     const bool is_padding = kIsGated && item.row_item * kBlockColumns >= op.part[0].out;  // only zeros that down will read
     const int steps = is_padding ? 0 : op.x.blocks;
+    const unsigned char* tile = tile_of(op, item, static_cast<int>(threadIdx.x / 32));
+    // Both halves of the warps have as many columns, but for one group.
+    const int columns_each = (item.columns + 15) / 16 * 8;
+    const int first_column = static_cast<int>(threadIdx.x) / 128 * columns_each;
+    const int end_column = min(item.columns, first_column + columns_each);
     float sums[2][kGroups][4] = {};
     WeightFragments<type> weights[2];
     for (int step = 0; step < stages - 1; ++step) {
-      if (step < steps) fetch<type>(op, item, step, base + step * stage_bytes);
+      if (step < steps) fetch<type>(op, item, tile, step, base + step * stage_bytes);
       commit_copies();
     }
     for (int step = 0; step < steps; ++step) {
@@ -68,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
         wait_for_copies<0>();
       __syncthreads();  // everybody's copies are there, and everybody is done with the stage that is filled next
       const int ahead = step + stages - 1;
-      if (ahead < steps) fetch<type>(op, item, ahead, base + ahead % stages * stage_bytes);
+      if (ahead < steps) fetch<type>(op, item, tile, ahead, base + ahead % stages * stage_bytes);
       commit_copies();
       const unsigned char* stage = shared + step % stages * stage_bytes;
       const auto half_step = [&](auto which, auto second) {
@@ -85,7 +93,7 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
               base + step % stages * stage_bytes + kItemTiles * T::kStageBytes + part * kBlockBytes;
 #pragma unroll
           for (int j = 0; j < kGroups; ++j) {
-            if (first_column + 8 * j >= item.columns) continue;  // not break: sums must have constant indices
+            if (first_column + 8 * j >= end_column) continue;  // not break: sums must have constant indices
             const int column = first_column + 8 * j + lane % 8;
             std::uint32_t b[4];  // both products of the half: pieces 4 half + 0 .. 3
             load_matrices(b, block + column * kBlockRowBytes + ((4 * kHalf + lane / 8) ^ column % 8) * 16);
@@ -111,9 +119,9 @@ __global__ void __launch_bounds__(kThreads, 1) prompt_portable(const __grid_cons
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if constexpr (kIsGated) {
-        StageActivated<type>(op, item, warp_row + r, shared, kBlockBytes).put(first_column, sums[r]);
+        StageActivated<type>(op, item, warp_row + r, shared, kBlockBytes).put(first_column, sums[r], end_column);
       } else {
-        StoreSums<type>(op, item, warp_row + r).put(first_column, sums[r]);
+        StoreSums<type>(op, item, warp_row + r).put(first_column, sums[r], end_column);
       }
     }
     if constexpr (kIsGated) {

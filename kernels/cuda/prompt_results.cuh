@@ -34,9 +34,9 @@ class StoreSums {
     }
   }
   // c: of the groups of columns that begin at `first`. All that is read is read before the first is written: one after the
-  // other each would wait for memory.
+  // other each would wait for memory. Columns from `end` on are somebody else's.
   template <int groups>
-  __device__ __forceinline__ void put(int first, const float (&c)[groups][4]) const {
+  __device__ __forceinline__ void put(int first, const float (&c)[groups][4], int end) const {
     float* to[groups][2];
 #pragma unroll
     for (int n = 0; n < groups; ++n)
@@ -44,7 +44,7 @@ class StoreSums {
       for (int i = 0; i < 2; ++i) {
         const int column = first + 8 * n + static_cast<int>(threadIdx.x % 4) * 2 + i;
         const int row = item_.first + min(column, item_.columns - 1);
-        to[n][i] = column < item_.columns ? matrix_.y.row(pairs_ != nullptr ? pairs_[row] : row) : nullptr;
+        to[n][i] = column < end ? matrix_.y.row(pairs_ != nullptr ? pairs_[row] : row) : nullptr;
       }
     float before[groups][4] = {};
     if (accumulates_) {
@@ -90,9 +90,10 @@ class StageActivated {
     word_ = place % 8 / 2;
   }
   template <int groups>
-  __device__ __forceinline__ void put(int first, const float (&c)[groups][4]) const {
+  __device__ __forceinline__ void put(int first, const float (&c)[groups][4], int end) const {
 #pragma unroll
-    for (int n = 0; n < groups; ++n) put_group(first + 8 * n, c[n]);
+    for (int n = 0; n < groups; ++n)
+      if (first + 8 * n < end) put_group(first + 8 * n, c[n]);
   }
 
  private:

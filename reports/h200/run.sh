@@ -1,33 +1,63 @@
 #!/usr/bin/env bash
 # Measures what stands beside this file, on a machine with a GPU: bash reports/h200/run.sh PROGRAM_FOLDER OUT_FOLDER
-# PROGRAM_FOLDER holds moetune and cuda_layer_bench. Takes about two minutes on an H200, most of it making weights.
-set -euo pipefail
+# PROGRAM_FOLDER holds moetune and the cuda_*_bench programs. Takes about three minutes on an H200. Needs python3 with torch for
+# the comparison with PyTorch; the file says so where there is none. A part that fails leaves its message in OUT_FOLDER/failed.txt
+# and does not stop the others.
+set -uo pipefail
 programs=$1
 out=$2
+here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed() { echo "$1 ended with $2" | tee -a "$out/failed.txt" >&2; }
 
 # One layer of decoding, op by op: microseconds, bytes, share of the card's read rate.
 {
-  "$programs/cuda_layer_bench" qwen3 v2lite gptoss type=bf16,int8,int4,mxfp4 tokens=1 layers=16
-  "$programs/cuda_layer_bench" mixtral type=bf16,int4 tokens=1 layers=6
-  "$programs/cuda_layer_bench" qwen3 type=bf16,int4 tokens=8,32 layers=16
-} > "$out/layers.txt"
+  "$programs/cuda_layer_bench" qwen3 v2lite gptoss type=bf16,int8,int4,mxfp4 tokens=1 layers=16 &&
+    "$programs/cuda_layer_bench" mixtral type=bf16,int4 tokens=1 layers=6 &&
+    "$programs/cuda_layer_bench" qwen3 type=bf16,int4 tokens=8,32,64 layers=8
+} > "$out/layers.txt" || failed layers $?
 
-# The same by the program itself, and whole layers of every shape it knows a preset of: decoding, and a prompt of 512 tokens.
-for model in qwen3-30b-a3b mixtral-8x7b deepseek-v2-lite gpt-oss-120b; do
-  "$programs/moetune" measure --op all --device cuda --model "$model" --tokens 1,8,32 --json > "$out/ops-$model.json" 2> /dev/null
-  "$programs/moetune" measure --op moe,attention,layer --prompt --device cuda --model "$model" --tokens 512 --json > "$out/ops-prompt-$model.json" 2> /dev/null
+# Decode attention of one layer at long contexts, with its cache in every type.
+{
+  "$programs/cuda_attention_bench" qwen3 v2lite v3 sequences=1,32 context=512,32768 &&
+    "$programs/cuda_attention_bench" qwen3 v2lite sequences=1,32 context=32768 type=fp8,int8
+} > "$out/attention.txt" || failed attention $?
+
+# One layer of a prompt, on the best and on the portable kernels.
+{
+  "$programs/cuda_prefill_bench" qwen3 mixtral tokens=64,512,4096 type=bf16,int4 layers=2 path=best &&
+    "$programs/cuda_prefill_bench" v3 tokens=64,4096 type=bf16 layers=1 path=best &&
+    "$programs/cuda_prefill_bench" qwen3 tokens=4096 type=bf16 layers=1 path=portable
+} > "$out/prompts.txt" || failed prompts $?
+
+# One MoE layer against PyTorch's in the same run.
+python3 "$here/moe_layer_vs_torch.py" "$programs/moetune" --runs 8 --out "$out/moe_layer_vs_torch.tsv" > /dev/null || failed moe_layer_vs_torch $?
+
+# Whole models. measure NAME MODEL [options]
+measure() {
+  local name=$1 model=$2
+  shift 2
+  "$programs/moetune" measure --device cuda --model "$model" --json "$@" > "$out/measure-$name.json" 2> "$work/log" ||
+    { failed "measure $name" $?; tail -n 3 "$work/log" >> "$out/failed.txt"; }
+}
+workload() {  # NAME PROMPT OUTPUT SEQUENCES
+  echo "{\"name\": \"$1\", \"prompt_tokens\": $2, \"output_tokens\": $3, \"sequences\": $4}" > "$work/$1.json"
+}
+workload prompt_2048 2048 2 1
+workload prompt_4096 4096 2 1
+workload batch_32 512 64 32
+measure tiny-moe tiny-moe --budget 2s
+for model in qwen3-30b-a3b deepseek-v2-lite mixtral-8x7b; do
+  measure $model $model --budget 2s
+  measure $model-int4 $model --budget 2s --set expert_quant=int4
 done
+measure qwen3-24-layers qwen3-30b-a3b:layers=24 --budget 2s
+measure qwen3-24-layers-int4 qwen3-30b-a3b:layers=24 --budget 2s --set expert_quant=int4 --set dense_quant=int4
+measure qwen3-24-layers-prompt qwen3-30b-a3b:layers=24 --budget 1s --workload "$work/prompt_2048.json"
+measure qwen3-24-layers-int4-prompt qwen3-30b-a3b:layers=24 --budget 1s --workload "$work/prompt_2048.json" --set expert_quant=int4 --set dense_quant=int4
+measure mixtral-8x7b-prompt mixtral-8x7b --budget 2s --workload "$work/prompt_4096.json"
+measure qwen3-30b-a3b-32-sequences qwen3-30b-a3b --budget 3s --workload "$work/batch_32.json"
 
-# One MoE layer against PyTorch's in the same run. Needs python3 with torch.
-python3 "$(dirname "$0")/moe_layer_vs_torch.py" "$programs/moetune" --out "$out/moe_layer_vs_torch.tsv"
-
-# Whole models, workload chat (512 + 128 tokens; tiny-moe a quarter of that).
-for model in tiny-moe qwen3-30b-a3b deepseek-v2-lite mixtral-8x7b; do
-  "$programs/moetune" measure --device cuda --model "$model" --budget 5s --json > "$out/measure-$model.json" 2> "$out/measure-$model.log" ||
-    echo "measure $model ended with $?" >> "$out/measure-$model.log"
-done
-"$programs/moetune" measure --device cuda --model qwen3-30b-a3b --set expert_quant=int4 --budget 5s --json > "$out/measure-qwen3-30b-a3b-int4.json" 2> "$out/measure-qwen3-30b-a3b-int4.log"
-
-"$programs/moetune" tune --device cuda --budget 60s --max-trials 12 --run "$out/tune-tiny-moe" > "$out/tune-tiny-moe.txt" 2>&1
-rm -rf "$out/tune-tiny-moe"
+"$programs/moetune" tune --device cuda --budget 40s --max-trials 8 --run "$work/tune" > "$out/tune-tiny-moe.txt" 2>&1 || failed tune $?

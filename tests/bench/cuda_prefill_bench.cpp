@@ -2,7 +2,7 @@
 //
 //   cuda_prefill_bench [shape ...] [tokens=64,4096] [type=bf16,int4] [layers=4] [path=best,portable,decoded] [ops=moe,experts]
 //
-// shape: qwen3, mixtral, v3 or all. decoded: the kernels of small steps whatever the size. Prints TFLOP/s and GB/s of the
+// shape: qwen3, mixtral, v3, v2lite or all. decoded: the kernels of small steps whatever the size. Prints TFLOP/s and GB/s of the
 // weights that are touched.
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +16,7 @@
 #include "kernels/expert_ffn.h"
 #include "kernels/gemm.h"
 #include "kernels/graph.h"
+#include "kernels/mla_attention.h"
 #include "kernels/next_tokens.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/number_convert.h"
@@ -32,10 +33,12 @@ namespace {
 struct Shape {
   const char* name;
   std::int64_t hidden, inner, experts, k, heads, kv_heads, head_dim;
+  std::int64_t latent_heads = 0;  // MLA's, over 512 + 64 elements a position
 };
 constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 128, 8, 32, 4, 128},
                              {"mixtral", 4096, 14336, 8, 2, 32, 8, 128},
-                             {"v3", 7168, 2048, 256, 8, 0, 0, 0}};  // its experts only
+                             {"v3", 7168, 2048, 256, 8, 0, 0, 0, 128},
+                             {"v2lite", 2048, 1408, 64, 6, 0, 0, 0, 16}};
 
 class Bench {
  public:
@@ -67,19 +70,25 @@ class Bench {
     std::vector<float> start(static_cast<std::size_t>(residual_.elements()));
     for (float& value : start) value = static_cast<float>(random() % 2001) * 1e-3F - 1.0F;
     put(residual_, start.data());
+    if (shape.latent_heads > 0) {
+      latent_ = f32({tokens, shape.latent_heads, 512});
+      latent_rope_ = f32({tokens, shape.latent_heads, 64});
+      latent_y_ = f32({tokens, shape.latent_heads, 512});
+      latent_cache_ = tensor(NumberType::bf16, {1, tokens, 576});
+    }
+    std::vector<std::int32_t> at(static_cast<std::size_t>(tokens));
+    for (std::size_t i = 0; i < at.size(); ++i) at[i] = static_cast<std::int32_t>(i);
+    positions_ = tensor(NumberType::i32, {tokens});
+    sequences_ = tensor(NumberType::i32, {tokens});
+    put(positions_, at.data());
+    std::ranges::fill(at, 0);
+    put(sequences_, at.data());
     if (q > 0) {
       q_ = f32({tokens, shape.heads, shape.head_dim});
       k_ = f32({tokens, shape.kv_heads, shape.head_dim});
       v_ = f32({tokens, shape.kv_heads, shape.head_dim});
       attended_ = f32({tokens, q});
       radians_ = f32({shape.head_dim / 2});
-      std::vector<std::int32_t> at(static_cast<std::size_t>(tokens));
-      for (std::size_t i = 0; i < at.size(); ++i) at[i] = static_cast<std::int32_t>(i);
-      positions_ = tensor(NumberType::i32, {tokens});
-      sequences_ = tensor(NumberType::i32, {tokens});
-      put(positions_, at.data());
-      std::ranges::fill(at, 0);
-      put(sequences_, at.data());
     }
     expert_ = ExpertLayout::of(type, shape.hidden, shape.inner, Packing::tiles);
     for (int layer = 0; layer < layers; ++layer) {
@@ -111,6 +120,8 @@ class Bench {
       row("attention", 2.0 * tokens * tokens * q, 0.0, [&](const Layer& l) { attend(l); });
       row("o", 2.0 * tokens * hidden * q, 2.0 * hidden * q, [&](const Layer& l) { output(l); });
     }
+    if (shape_.latent_heads > 0)
+      row("latent", tokens * tokens * static_cast<double>(shape_.latent_heads * (576 + 512)), 0.0, [&](const Layer&) { attend_latent(); });
     row("router", 2.0 * tokens * hidden * static_cast<double>(shape_.experts), 0.0, [&](const Layer& l) { route(l); });
     row("combine", 0.0, 4.0 * tokens * hidden * static_cast<double>(shape_.k), [&](const Layer&) {
       run(device_, Combine{.rows = rows_, .weights = weights_, .y = y_});
@@ -177,6 +188,16 @@ class Bench {
                            .scale = 0.1F,
                            .runs = 1});
   }
+  void attend_latent() {
+    run(device_, MlaAttention{.q_latent = latent_,
+                              .q_rope = latent_rope_,
+                              .cache = latent_cache_,
+                              .sequences = sequences_,
+                              .positions = positions_,
+                              .y = latent_y_,
+                              .scale = 0.1F,
+                              .runs = 1});
+  }
   void output(const Layer& l) { run(device_, Gemm{.x = attended_, .w = l.o, .y = y_, .accumulate = true}); }
   void route(const Layer& l) {
     run(device_, Router{.x = residual_,
@@ -242,7 +263,7 @@ class Bench {
   std::vector<Layer> all_;
   ExpertLayout expert_;
   Tensor residual_, y_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, norm_, radians_, positions_, sequences_,
-      table_;
+      table_, latent_, latent_rope_, latent_y_, latent_cache_;
 };
 
 std::vector<std::string> split(const std::string& text) {

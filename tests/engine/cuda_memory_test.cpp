@@ -1,6 +1,8 @@
 // The memory plan against what the card says is gone, and an engine that stays within a smaller card.
 #include <cmath>
 #include <cstdio>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,32 @@ void use(Engine& engine, int sequences) {
   engine.decode({.first = first, .steps = 6});
 }
 
+// What an engine takes of the card. The card tells only what is free for all programs together: an attempt
+// counts when as much is free after the engine has gone as was before it came. Empty: none did.
+struct Taken {
+  std::int64_t loading = 0;
+  std::int64_t use = 0;
+  std::int64_t stats = 0;
+};
+template <class Make>
+std::optional<Taken> bytes_taken(const Make& make, int sequences) {
+  constexpr int kAttempts = 10;
+  Device card = Cuda(0);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Taken taken;
+    const std::int64_t before = free_device_bytes(card);
+    {
+      const auto engine = make();
+      taken.loading = before - free_device_bytes(card);
+      use(*engine, sequences);
+      taken.use = before - free_device_bytes(card);
+      taken.stats = engine->stats().device_bytes;
+    }
+    if (free_device_bytes(card) == before) return taken;
+  }
+  return std::nullopt;
+}
+
 TEST_P(CudaMemoryPlan, IsWhatTheCardLoses) {
   const Planned& planned = GetParam();
   const auto checkpoint =
@@ -60,21 +88,19 @@ TEST_P(CudaMemoryPlan, IsWhatTheCardLoses) {
     Engine first(checkpoint, options, planned.limits);
     use(first, planned.limits.sequences);
   }
-  Device card = Cuda(0);
-  const std::int64_t before = free_device_bytes(card);
-  Engine engine(checkpoint, options, planned.limits);
-  const std::int64_t after_loading = free_device_bytes(card);
-  use(engine, planned.limits.sequences);
-  const std::int64_t after_use = free_device_bytes(card);
+  const auto taken =
+      bytes_taken([&] { return std::make_unique<Engine>(checkpoint, options, planned.limits); },
+                  planned.limits.sequences);
+  if (!taken) GTEST_SKIP() << "other programs took and gave back memory of the GPU all the time";
   const auto plan = static_cast<double>(plan_memory(checkpoint->spec(), options, planned.limits).total());
-  const auto loaded = static_cast<double>(before - after_loading);
-  const auto used = static_cast<double>(before - after_use);
+  const auto loaded = static_cast<double>(taken->loading);
+  const auto used = static_cast<double>(taken->use);
   std::printf("%s: planned %.1f MiB, loading took %.1f, use brought it to %.1f\n", planned.model.c_str(),
               plan / 1048576.0, loaded / 1048576.0, used / 1048576.0);
   EXPECT_LE(std::fabs(used - plan), std::max(kShare * plan, kBytes));
   EXPECT_LE(used - loaded, 16.0 * 1048576)
       << "memory grew while the engine ran: op_scratch_bytes() is too small";
-  EXPECT_NEAR(static_cast<double>(engine.stats().device_bytes), plan, kShare * plan);
+  EXPECT_NEAR(static_cast<double>(taken->stats), plan, kShare * plan);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -116,11 +142,9 @@ TEST(CudaMemory, OfASmallerCardIsEnoughForWhatFitsIt) {
   ASSERT_TRUE(objection_to(checkpoint->spec(), options, limits, card_bytes)) << "bf16 would need more";
   options.expert_quant = NumberType::int4;
   ASSERT_EQ(objection_to(checkpoint->spec(), options, limits, card_bytes), std::nullopt);
-  Device card = Cuda(0);
-  const std::int64_t before = free_device_bytes(card);
-  Engine engine(checkpoint, options, limits);
-  use(engine, 1);
-  EXPECT_LE(before - free_device_bytes(card), card_bytes);
+  const auto taken = bytes_taken([&] { return std::make_unique<Engine>(checkpoint, options, limits); }, 1);
+  if (!taken) GTEST_SKIP() << "other programs took and gave back memory of the GPU all the time";
+  EXPECT_LE(taken->use, card_bytes);
 }
 
 }  // namespace
