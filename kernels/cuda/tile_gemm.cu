@@ -120,7 +120,9 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
 // Eight warps a tile where there are few tiles, so that the whole card has bytes under way; else four, so that all blocks
 // are there at once: whoever has his place has his weights on their way before the activations are ready.
 int warps_of(Cuda& cuda, const TileGemm& op) {
-  const int wanted = op.tiles <= 2 * cuda.state().multiprocessors ? kMostWarps : kMostWarps / 2;
+  constexpr int kForMostWarps = 128 * 1024;  // their rings and rows
+  const bool takes_most = op.tiles <= 2 * cuda.state().multiprocessors && most_shared_bytes(cuda) >= kForMostWarps;
+  const int wanted = takes_most ? kMostWarps : kMostWarps / 2;
   return std::clamp(op.chunks / 4, 1, wanted);
 }
 
@@ -144,7 +146,8 @@ bool has_room_for_deep(Cuda& cuda, const TileGemm& op, int warps, int staged) {
   int room = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerMultiprocessor, cuda.state().ordinal));
   const int blocks_each = (op.tiles + cuda.state().multiprocessors - 1) / cuda.state().multiprocessors;
-  return blocks_each * (warps * (kDeepStages * 1024 + staged) + kOfBlock) <= room;
+  const int bytes = warps * (kDeepStages * 1024 + staged) + kOfBlock;
+  return bytes <= most_shared_bytes(cuda) && blocks_each * bytes <= room;
 }
 
 template <NumberType type>
@@ -169,6 +172,12 @@ void run_type(Cuda& cuda, const TileGemm& op) {
 }
 
 }  // namespace
+
+int most_shared_bytes(Cuda& cuda) {
+  int bytes = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda.state().ordinal));
+  return bytes;
+}
 
 bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op) {
   if (is_sliced(op)) return true;
