@@ -35,6 +35,9 @@ failed() { echo "$1 ended with $2" | tee -a "$out/failed.txt" >&2; }
 # One MoE layer against PyTorch's in the same run.
 python3 "$here/moe_layer_vs_torch.py" "$programs/moetune" --runs 6 --out "$out/moe_layer_vs_torch.tsv" > /dev/null || failed moe_layer_vs_torch $?
 
+# What one step of 1 and of 32 sequences reads, and the ops of a layer by the program itself.
+"$programs/moetune" measure --op all --device cuda --model qwen3-30b-a3b --tokens 1,32 --context 544 --runs 7 --json > "$out/ops-qwen3-30b-a3b.json" 2> /dev/null || failed ops $?
+
 # Whole models. measure NAME MODEL [options]
 measure() {
   local name=$1 model=$2
