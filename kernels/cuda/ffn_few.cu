@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(32 * kDownWarps)
   wait_for_previous();
   FewColumns<type> columns(shared, shape);
   const float my_weight = weights.data != nullptr && lane < work.entries.count ? weights.row(0)[lane] : 1.0F;
-  columns.template stage<4>(
+  columns.template stage<2>(
       tiles.in,
       [&](int token, int of) {
         return reinterpret_cast<const float*>(work.activated) + (token + of) * work.activated_stride;
@@ -214,7 +214,7 @@ bool is_few(NumberType type, const FfnWork& work) {
 void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
   // What the memory can deliver between the last weights of gate and up and the first of down; more would
   // only be in the way.
-  constexpr std::int64_t kMostBrought = 8 << 20;
+  constexpr std::int64_t kMostBrought = 10 << 20;
   const FewShape shape = few_shape_of(type, work, false);
   const int tiles = (work.gate.out + 15) / 16;
   const int choices = work.entries.count;
