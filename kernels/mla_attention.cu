@@ -46,7 +46,8 @@ constexpr int kTokens = 8;    // columns of a product
 // Of a block: so many rows share the weights that it read. Few while a step is short, so that they do not
 // wait in line.
 int rows_of_a_block(std::int64_t tokens) { return tokens <= 64 ? 16 : 64; }
-constexpr int kSplitTokens = 4;  // up to so many leave columns for what rounding to bf16 loses
+constexpr int kSplitTokens = 4;    // up to so many leave columns for what rounding to bf16 loses
+constexpr int kTwiceTokens = 128;  // up to so many a second product adds it
 
 struct PerHead {
   Heads x;
@@ -108,6 +109,7 @@ __global__ void __launch_bounds__(32 * kWarps) per_head_tiles(PerHead op) {
   const int base = static_cast<int>(blockIdx.y) * op.rows_of_a_block;
   const int last = min(op.tokens, base + op.rows_of_a_block);
   const bool is_split = op.tokens <= kSplitTokens;
+  const bool is_twice = !is_split && op.tokens <= kTwiceTokens;
   const bool is_aligned = op.x.token_stride % 4 == 0 && op.x.head_stride % 4 == 0 &&
                           reinterpret_cast<std::uintptr_t>(op.x.data) % 16 == 0;
   const bool is_once = first + kChunks >= end;  // the weights stay where they are
@@ -132,12 +134,13 @@ __global__ void __launch_bounds__(32 * kWarps) per_head_tiles(PerHead op) {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
         std::uint32_t b[4];
+        std::uint32_t lost[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           b[i] = cuda::pack2(values[c][2 * i], values[c][2 * i + 1]);
-          if (is_split && column >= kSplitTokens)
-            b[i] = cuda::pack2(values[c][2 * i] - __uint_as_float(b[i] << 16),
-                               values[c][2 * i + 1] - __uint_as_float(b[i] & 0xFFFF0000U));
+          lost[i] = cuda::pack2(values[c][2 * i] - __uint_as_float(b[i] << 16),
+                                values[c][2 * i + 1] - __uint_as_float(b[i] & 0xFFFF0000U));
+          if (is_split && column >= kSplitTokens) b[i] = lost[i];
         }
 #pragma unroll
         for (int m = 0; m < 2; ++m) {
@@ -145,6 +148,7 @@ __global__ void __launch_bounds__(32 * kWarps) per_head_tiles(PerHead op) {
           F::pairs(upper[c], m, a0, a2);
           F::pairs(lower[c], m, a1, a3);
           cuda::mma(part[m], a0, a1, a2, a3, b[2 * m], b[2 * m + 1]);
+          if (is_twice) cuda::mma(part[m], a0, a1, a2, a3, lost[2 * m], lost[2 * m + 1]);
         }
       }
     }

@@ -201,7 +201,8 @@ void run_pieces(Cuda& cuda, NumberType type, const AttendShape& shape, const Att
                                      .kernel = reinterpret_cast<const void*>(kernel),
                                      .threads = 32 * kWarps,
                                      .shared_bytes = shared_bytes,
-                                     .most_cluster = 1});
+                                     .most_cluster = 1,
+                                     .cluster_of_many = 1});
   const bool is_aligned = is_aligned_for_vectors(in);
   launch(kernel,
          {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
@@ -250,9 +251,13 @@ Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of) {
   };
   Pieces pieces{fitting(1), 1, nullptr, nullptr};
   const int single = std::min(most, blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, 1) / lines);
-  for (int cluster = of.most_cluster; cluster > 1 && pieces.cluster == 1; cluster /= 2)
-    if (const int count = cluster <= single ? fitting(cluster) : 0; 4 * count >= 3 * single)
-      pieces.count = count, pieces.cluster = cluster;
+  const bool is_one_cluster = 3 * single <= 4 * of.most_cluster;
+  const int largest = is_one_cluster ? of.most_cluster : std::min(of.most_cluster, of.cluster_of_many);
+  for (int cluster = largest; cluster > 1 && pieces.cluster == 1; cluster /= 2) {
+    if (cluster > single) continue;
+    const int count = fitting(cluster);
+    if (count > 0 && 4 * count >= 3 * single) pieces.count = count, pieces.cluster = cluster;
+  }
   if (pieces.count == pieces.cluster) return pieces;
   pieces.arrived = cuda.state().counters(of.head_blocks * shape.tokens * pieces.cluster);
   pieces.partial = static_cast<float*>(

@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 constexpr int kTokens = 128;
 constexpr int kKeys = 128;
 constexpr int kPartBytes = kKeys * 128;  // 128 rows of 64 elements
-constexpr float kLog2E = 1.4426950408889634F;
+[[maybe_unused]] constexpr float kLog2E = 1.4426950408889634F;
 
 template <int width>
 constexpr int shared_bytes() {

@@ -280,6 +280,11 @@ struct PiecesOf {
   int threads;
   int shared_bytes;
   int most_cluster;  // 1 where a kernel cannot use clusters
+  // The same where one cluster is not enough: what is joined by way of global memory is little for narrow
+  // values, and then small clusters are there sooner (H200, Qwen3, 4,096 and 32,768 positions: 9.5 and 24.7
+  // us in pairs, 11.8 and 26.4 us in eights); for wide ones it is much (DeepSeek-V3, 4,096 positions: 88 us
+  // in pairs, 25 us in eights).
+  int cluster_of_many;
 };
 Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of);
 

@@ -26,7 +26,7 @@ constexpr int kQueriesAt = 0;
 constexpr int kWeightsAt = kQueriesAt + kHeads * kRowBytes;
 constexpr int kTopsAt = kWeightsAt + kHeads * kWeightBytes;  // (warps, heads) f32
 constexpr int kScalesAt = kTopsAt + kWarps * kHeads * 4;     // (positions) f32
-constexpr int kTilesAt = kScalesAt + kPositions * 4;         // bf16 tiles; later the parts
+constexpr int kTilesAt = kScalesAt + kPositions * 4;         // the bf16 tile; later the parts
 constexpr int kPartsBytes = kHeads * (kRank + kPartHead) * 4;
 static_assert(kTilesAt % 16 == 0 && kPartsBytes <= kTileBytes);
 
@@ -59,6 +59,10 @@ inline constexpr int kRawRowBytes = kIsBf16<Number> ? kRowBytes : kWidth + 16;
 template <class Number>
 inline constexpr int kRawBytes = kPositions * kRawRowBytes<Number>;
 
+template <class Number>
+inline constexpr int kSharedBytes = kTilesAt + kTileBytes + (kIsBf16<Number> ? 0 : kRawBytes<Number>);
+constexpr int kFactors = 512;  // of the join
+
 // A rotated pair of a head of kRope elements, one a lane.
 struct Pair {
   float first;
@@ -81,7 +85,7 @@ __device__ __forceinline__ void store_pair(To* to, const Pair& pair, bool is_int
 // Grid: (pieces, blocks of 16 heads, tokens).
 template <class Number>
 __global__ void __launch_bounds__(32 * kWarps, 1)
-    attend_rows(AttendShape shape, AttendInputs in, Pieces pieces, int stages) {
+    attend_rows(AttendShape shape, AttendInputs in, Pieces pieces) {
   extern __shared__ __align__(16) unsigned char shared[];
   constexpr bool kScaled = kHasCacheScales<Number>;
   const bool places = in.placing.is_asked;
@@ -112,10 +116,9 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   unsigned char* const raw_tiles = kIsBf16<Number> ? shared + kTilesAt : shared + kTilesAt + kTileBytes;
 
-  const auto fetch = [&](int start, int stage) {
+  const auto fetch = [&](int start) {
     constexpr int kPieces = kWidth * static_cast<int>(sizeof(Number)) / 16;  // of a row
-    const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(raw_tiles)) +
-                    static_cast<std::uint32_t>(stage * kRawBytes<Number>);
+    const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(raw_tiles));
     if (start < end)
       for (int i = static_cast<int>(threadIdx.x); i < kPositions * kPieces; i += 32 * kWarps) {
         const int row = i / kPieces;
@@ -129,7 +132,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
       }
     commit_copies();
   };
-  fetch(first, 0);
+  fetch(first);
 
   // Queries as bf16, and the new row.
   constexpr int kPerLane = kRank / 32;
@@ -204,21 +207,14 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   float top[2] = {kNothing, kNothing};  // of heads g and g + 8
   float sum[2] = {};                    // this lane's positions
   float out[8][4] = {};                 // heads x columns 64 warp ..
-  for (int start = first, stage = 0; start < end;
-       start += kPositions, stage = stage + 1 == stages ? 0 : stage + 1) {
-    if (stages > 1) {
-      fetch(start + kPositions, stage + 1 == stages ? 0 : stage + 1);
-      wait_for_copies<1>();
-    } else {
-      wait_for_copies<0>();
-    }
-    __syncthreads();  // the tile is there; everyone is done with the weights of the turn before
-    const std::uint32_t tile =
-        base + static_cast<std::uint32_t>(kTilesAt + (kIsBf16<Number> ? stage * kTileBytes : 0));
-    unsigned char* const tile_bytes = shared + (tile - base);
+  for (int start = first; start < end; start += kPositions) {
+    wait_for_copies<0>();
+    __syncthreads();  // the tile is there
+    const std::uint32_t tile = base + static_cast<std::uint32_t>(kTilesAt);
+    unsigned char* const tile_bytes = shared + kTilesAt;
     auto* const tile_scales = reinterpret_cast<float*>(shared + kScalesAt);
     if constexpr (!kIsBf16<Number>) {
-      const unsigned char* raw = raw_tiles + stage * kRawBytes<Number>;
+      const unsigned char* raw = raw_tiles;
       for (int i = static_cast<int>(threadIdx.x); i < kPositions * kWidth / 8; i += 32 * kWarps) {
         const int row = i / (kWidth / 8);
         const int eight = i % (kWidth / 8);
@@ -320,7 +316,9 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
         mma(out[j + 1], a.x, a.y, a.z, a.w, v.z, v.w);
       }
     }
-    if (start + kPositions < end) __syncthreads();  // before the tile is filled again
+    if (start + kPositions >= end) break;
+    __syncthreads();  // before the tile is filled again
+    fetch(start + kPositions);
   }
 
   // One part per block: sums of the warps' positions first.
@@ -352,41 +350,58 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
             make_float2(out[j][2 * half], out[j][2 * half + 1]);
     }
   }
-  finish_piece<1, kHeads, kRank, false, kHeads * kMostParts>(
-      shape, in, pieces, token, first_head, head_count, active, reinterpret_cast<float*>(shared + kTilesAt),
-      [] {});
+  finish_piece<1, kHeads, kRank, false, kFactors>(shape, in, pieces, token, first_head, head_count, active,
+                                                  reinterpret_cast<float*>(shared + kTilesAt), [] {});
 }
 
 template <class Number>
 void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
   const auto kernel = attend_rows<Number>;
-  constexpr int kMostBytes = kTilesAt + 2 * kRawBytes<Number> + (kIsBf16<Number> ? 0 : kTileBytes);
   const Pieces pieces = make_pieces(cuda, shape,
                                     {.head_blocks = head_blocks,
                                      .heads = std::min(kHeads, shape.heads),
-                                     .factors = kHeads * kMostParts,
+                                     .factors = kFactors,
                                      .least = kPositions,
                                      .kernel = reinterpret_cast<const void*>(kernel),
                                      .threads = 32 * kWarps,
-                                     .shared_bytes = kMostBytes,
-                                     .most_cluster = most_cluster(kernel)});
-  const int stages = pieces.count * kPositions >= shape.capacity ? 1 : 2;
+                                     .shared_bytes = kSharedBytes<Number>,
+                                     .most_cluster = most_cluster(kernel),
+                                     .cluster_of_many = kMostCluster});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),
                    .threads = 32 * kWarps,
-                   .shared_bytes = kMostBytes - (2 - stages) * kRawBytes<Number>},
-                  pieces.cluster, cuda.state().stream, shape, in, pieces, stages);
+                   .shared_bytes = kSharedBytes<Number>},
+                  pieces.cluster, cuda.state().stream, shape, in, pieces);
+}
+
+// A tile of bf16 fits wherever this code runs; of bytes, raw and widened, not on the smaller GPUs.
+template <class Number>
+bool fits() {
+  static const int most = [] {
+    int device = 0;
+    int bytes = 0;
+    CUDA_TRY(cudaGetDevice(&device));
+    CUDA_TRY(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    cudaFuncAttributes attributes{};
+    CUDA_TRY(cudaFuncGetAttributes(&attributes, attend_rows<Number>));
+    return bytes - static_cast<int>(attributes.sharedSizeBytes);
+  }();
+  return kSharedBytes<Number> <= most;
+}
+
+bool fits(NumberType cache_type) {
+  if (cache_type == NumberType::bf16) return fits<__nv_bfloat16>();
+  if (cache_type == NumberType::fp8) return fits<__nv_fp8_e4m3>();
+  return cache_type == NumberType::int8 && fits<std::int8_t>();
 }
 
 }  // namespace
 
 bool attends_latent(NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {
-  return (cache_type == NumberType::bf16 || cache_type == NumberType::fp8 ||
-          cache_type == NumberType::int8) &&
-         in.keys == in.values && in.q_rest != nullptr && in.q_width == kRank && shape.value_width == kRank &&
-         shape.key_width == kWidth && shape.kv_heads == 1;
+  return in.keys == in.values && in.q_rest != nullptr && in.q_width == kRank && shape.value_width == kRank &&
+         shape.key_width == kWidth && shape.kv_heads == 1 && fits(cache_type);
 }
 
 void attend_latent(Cuda& cuda, NumberType cache_type, const AttendShape& shape, const AttendInputs& in) {

@@ -364,7 +364,8 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
                                      .kernel = reinterpret_cast<const void*>(kernel),
                                      .threads = 32 * kWarps,
                                      .shared_bytes = shared_bytes,
-                                     .most_cluster = most_cluster(kernel)});
+                                     .most_cluster = most_cluster(kernel),
+                                     .cluster_of_many = 2});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),

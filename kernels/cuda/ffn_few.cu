@@ -1,17 +1,10 @@
 #include "kernels/cuda/ffn_few.cuh"
 
-#include <algorithm>
-
+#include "kernels/cuda/few_plan.cuh"
 #include "kernels/cuda/few_product.cuh"
 
 namespace moetune::cuda {
 namespace {
-
-constexpr int kGateWarps = 8;
-constexpr int kGateBlocksEach = 3;  // on a multiprocessor
-constexpr int kDownWarps = 16;
-constexpr int kMostSharedBytes = 100 * 1024;  // two blocks of a multiprocessor
-constexpr int kHeld = 4;                      // chunks a warp has under way
 
 // Where the slot of a choice starts; null: not in this wave.
 __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots,
@@ -169,7 +162,7 @@ __global__ void __launch_bounds__(32 * kDownWarps)
   wait_for_previous();
   FewColumns<type> columns(shared, shape);
   const float my_weight = weights.data != nullptr && lane < work.entries.count ? weights.row(0)[lane] : 1.0F;
-  columns.template stage<4>(
+  columns.template stage<2>(
       tiles.in,
       [&](int token, int of) {
         return reinterpret_cast<const float*>(work.activated) + (token + of) * work.activated_stride;
@@ -208,60 +201,24 @@ __global__ void __launch_bounds__(32 * kDownWarps)
   }
 }
 
-int padded(int columns) { return (columns + kScaledTogether - 1) / kScaledTogether * kScaledTogether; }
-
-FewShape shape_of(NumberType type, const FfnWork& work, bool is_down) {
-  const FfnTiles& tiles = is_down ? work.down : work.gate;
-  const bool is_one = work.entries.kind == FfnEntries::Kind::one_token;
-  const int width = tiles.chunks * static_cast<int>(TileLayout::of(type, 1, 1).chunk);
-  return {is_one ? 1 : work.entries.tokens, is_down && is_one ? work.entries.count : 1, padded(width),
-          has_integers(type) ? 1 : 2};
-}
-
-// How gate_up is cut: warps of a block, chunks of each (rounded up to what is under way), tiles of a block.
-struct GateShape {
-  int warps;
-  int steps;
-  int tiles_each;
-};
-GateShape gate_shape(int chunks, int tiles, int choices, int multiprocessors) {
-  constexpr int kTurn = kHeld / 2;
-  GateShape shape{};
-  for (int warps = kGateWarps / 2 + 1; warps <= kGateWarps; ++warps) {  // whose last chunks waste least
-    const int steps = (chunks + warps * kTurn - 1) / (warps * kTurn) * kTurn;
-    if (shape.warps == 0 || steps * warps <= shape.steps * shape.warps)
-      shape.warps = warps, shape.steps = steps;
-  }
-  // So many tiles that the busiest multiprocessor has least to do, and all blocks find room at once.
-  int least = 0;
-  for (int each = kGateBlocksEach; each >= 2; --each) {
-    const int most = std::max(1, each * multiprocessors / choices);  // blocks of a choice
-    const int tiles_each = (tiles + most - 1) / most;
-    const int blocks = (tiles + tiles_each - 1) / tiles_each * choices;
-    const int cost = (blocks + multiprocessors - 1) / multiprocessors * tiles_each;
-    if (least == 0 || cost < least) least = cost, shape.tiles_each = tiles_each;
-  }
-  return shape;
-}
-
 }  // namespace
 
 bool is_few(NumberType type, const FfnWork& work) {
   if (!down_joins(work.entries) || work.entries.tokens > kFewTokens || work.entries.count > kDownWarps)
     return false;
   if (work.gate.in % 4 != 0 || work.down.in % 4 != 0 || work.x.stride % 4 != 0) return false;
-  return shape_of(type, work, false).bytes() <= kMostSharedBytes &&
-         shape_of(type, work, true).bytes() <= kMostSharedBytes;
+  return few_shape_of(type, work, false).bytes() <= kMostSharedBytes &&
+         few_shape_of(type, work, true).bytes() <= kMostSharedBytes;
 }
 
 void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
   // What the memory can deliver between the last weights of gate and up and the first of down; more would
   // only be in the way.
-  constexpr std::int64_t kMostBrought = 8 << 20;
-  const FewShape shape = shape_of(type, work, false);
+  constexpr std::int64_t kMostBrought = 10 << 20;
+  const FewShape shape = few_shape_of(type, work, false);
   const int tiles = (work.gate.out + 15) / 16;
   const int choices = work.entries.count;
-  const GateShape gate = gate_shape(work.gate.chunks, tiles, choices, cuda.state().multiprocessors);
+  const GateShape gate = few_gate_shape(work.gate.chunks, tiles, choices, cuda.state().multiprocessors);
   const bool brings_down = (work.down.out + 15) / 16 * work.down.tile_bytes * choices <= kMostBrought;
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
@@ -274,26 +231,15 @@ void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
 }
 
 void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights, Rows y) {
-  const FewShape shape = shape_of(type, work, true);
-  const int tiles = (work.down.out + 15) / 16;
-  const int multiprocessors = cuda.state().multiprocessors;
-  // Where all multiprocessors get the same number of tiles, one block runs over them; else two blocks share
-  // one.
-  int tiles_each = (tiles + multiprocessors - 1) / multiprocessors;
-  int most_warps = kDownWarps;
-  if (tiles_each > 1 && 10 * tiles < 9 * tiles_each * multiprocessors) {
-    tiles_each = 1;
-    most_warps = kDownWarps / 2;
-  }
-  const int splits = std::clamp(most_warps / work.entries.count, 1, std::max(1, work.down.chunks / 2));
-  const int warps = std::max(work.entries.count * splits, (shape.tokens + 1) / 2);  // a thread for every sum
+  const FewShape shape = few_shape_of(type, work, true);
+  const DownShape down = few_down_shape(work, shape.tokens, cuda.state().multiprocessors);
   with_tile_type(type, [&](auto constant) {
     constexpr NumberType kType = decltype(constant)::value;
     launch(down_few<kType>,
-           {.grid = dim3(blocks_for(tiles, tiles_each)),
-            .threads = 32 * warps,
-            .shared_bytes = shape.bytes() + 2 * warps * shape.tokens * 64},
-           cuda.state().stream, true, work, shape, splits, tiles_each, weights, y);
+           {.grid = dim3(blocks_for(work.down.out, 16 * down.tiles_each)),
+            .threads = 32 * down.warps,
+            .shared_bytes = shape.bytes() + 2 * down.warps * shape.tokens * 64},
+           cuda.state().stream, true, work, shape, down.splits, down.tiles_each, weights, y);
   });
 }
 

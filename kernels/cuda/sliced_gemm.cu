@@ -1,24 +1,13 @@
 #include "kernels/cuda/sliced_gemm.cuh"
 
-#include <algorithm>
-
 #include "kernels/cuda/columns.cuh"
-#include "kernels/cuda/tile_pair.cuh"
+#include "kernels/cuda/slices.cuh"
 
 namespace moetune::cuda {
 namespace {
 
-constexpr int kWarps = 8;
-constexpr int kTurn = TilePair<NumberType::bf16, 1>::kTurn;
-constexpr int kMostSliceBytes = 72 * 1024;  // of activations: two blocks to a multiprocessor
-constexpr int kSumStride = 33;              // of a token's 32 rows: other banks
-
-struct Slices {
-  int count;
-  int chunks;  // of each
-  int groups;  // blocks that share the tiles of one slice
-  int steps;   // chunks of a warp, rounded up
-};
+constexpr int kWarps = kSliceWarps;
+constexpr int kTurn = kPairTurn;
 
 // What the blocks of a group leave for the one that finishes last.
 struct Left {
@@ -244,43 +233,10 @@ __global__ void __launch_bounds__(32 * kWarps, 2)
   }
 }
 
-template <int NT>
-int shared_bytes(int slice_columns) {
-  return 8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slice_columns) +
-         kWarps * 8 * NT * kSumStride * static_cast<int>(sizeof(float));
-}
-
-// The slices that leave the least work to the busiest multiprocessor, counted in chunks of a warp: what a
-// block does besides, and for every pair of tiles, costs as much as some of them.
-template <int NT>
-Slices slices_of(const TileGemm& op, int chunk_columns, int multiprocessors) {
-  constexpr int kBesides = 4;
-  constexpr int kBesidesUnit = 2;
-  constexpr int kMostSlices = 16;
-  const int pairs = (op.tiles + 1) / 2;
-  const int token_groups = (op.tokens + 8 * NT - 1) / (8 * NT);
-  Slices best{};
-  int least = 0;
-  for (int count = 1; count <= kMostSlices && count <= op.chunks; ++count) {
-    Slices slices{};
-    slices.chunks = (op.chunks + count - 1) / count;
-    slices.count = (op.chunks + slices.chunks - 1) / slices.chunks;
-    if (8 * NT * TilePair<NumberType::bf16, 1>::row_bytes(slices.chunks * chunk_columns) > kMostSliceBytes)
-      continue;
-    slices.steps = (slices.chunks + kWarps * kTurn - 1) / (kWarps * kTurn) * kTurn;
-    const int room = std::max(1, 2 * multiprocessors / (slices.count * token_groups));
-    const int units_each = (pairs + room - 1) / room;
-    slices.groups = (pairs + units_each - 1) / units_each;
-    const int waves = (slices.groups * slices.count * token_groups + multiprocessors - 1) / multiprocessors;
-    const int cost = waves * (units_each * (slices.steps + kBesidesUnit) + kBesides);
-    if (least == 0 || cost < least) least = cost, best = slices;
-  }
-  return best;
-}
-
 template <NumberType type, int NT>
 void run_sliced(Cuda& cuda, const TileGemm& op) {
-  const Slices slices = slices_of<NT>(op, Format<type>::kChunk, cuda.state().multiprocessors);
+  const Slices slices =
+      slices_of<NT>(op, Format<type>::kChunk, cuda.state().multiprocessors, most_shared_bytes(cuda));
   const unsigned token_groups = blocks_for(op.tokens, 8 * NT);
   Left left{};
   if (slices.count > 1) {
@@ -295,7 +251,7 @@ void run_sliced(Cuda& cuda, const TileGemm& op) {
   launch(sliced<type, NT>,
          {.grid = dim3(static_cast<unsigned>(slices.count * slices.groups), token_groups),
           .threads = 32 * kWarps,
-          .shared_bytes = shared_bytes<NT>(slices.chunks * Format<type>::kChunk)},
+          .shared_bytes = sliced_shared_bytes<NT>(slices.chunks * Format<type>::kChunk)},
          cuda.state().stream, true, op, slices, left);
 }
 

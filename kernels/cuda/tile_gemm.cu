@@ -12,17 +12,16 @@ namespace {
 // Few columns leave room for deeper rings: more of the weights are on their way before the activations are there.
 template <int NT>
 inline constexpr int kStages = NT == 1 ? 12 : 8;
-inline constexpr int kDeepStages = 16;  // where all blocks still find room at once
 constexpr int kMostWarps = 8;
 
 // One block a tile: its warps share the chunks, then add up in the order of the warps. kIsStaged: x is f32, up to eight rows
 // that are staged, times the norm's weight where there is one (the products are scaled by 1 / rms when they are done, so that
 // x is read once); else x16 are bf16 rows.
-template <NumberType type, int NT, bool kIsStaged, int stages>
+template <NumberType type, int NT, bool kIsStaged>
 __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, const __nv_bfloat16* x16,
                                                                int staged_bytes) {
   extern __shared__ __align__(16) unsigned char shared[];
-  using Stream = TileStream<type, NT, stages>;
+  using Stream = TileStream<type, NT, kStages<NT>>;
   __shared__ float squares[kMostWarps][kStagedRows];  // of each warp's part of each row
   const auto warps = static_cast<int>(blockDim.x / 32);
   const auto warp = static_cast<int>(threadIdx.x / 32);
@@ -120,14 +119,16 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
 // Eight warps a tile where there are few tiles, so that the whole card has bytes under way; else four, so that all blocks
 // are there at once: whoever has his place has his weights on their way before the activations are ready.
 int warps_of(Cuda& cuda, const TileGemm& op) {
-  const int wanted = op.tiles <= 2 * cuda.state().multiprocessors ? kMostWarps : kMostWarps / 2;
+  constexpr int kForMostWarps = 128 * 1024;  // their rings and rows
+  const bool takes_most = op.tiles <= 2 * cuda.state().multiprocessors && most_shared_bytes(cuda) >= kForMostWarps;
+  const int wanted = takes_most ? kMostWarps : kMostWarps / 2;
   return std::clamp(op.chunks / 4, 1, wanted);
 }
 
-template <NumberType type, int NT, bool kIsStaged, int stages = kStages<NT>>
+template <NumberType type, int NT, bool kIsStaged>
 void launch_tiles(Cuda& cuda, const TileGemm& op, int warps, const __nv_bfloat16* x16, int staged) {
-  using Stream = TileStream<type, NT, stages>;
-  launch(tiles_by_rows<type, NT, kIsStaged, stages>,
+  using Stream = TileStream<type, NT, kStages<NT>>;
+  launch(tiles_by_rows<type, NT, kIsStaged>,
          {.grid = dim3(static_cast<unsigned>(op.tiles), blocks_for(op.tokens, 8 * NT)),
           .threads = 32 * warps,
           .shared_bytes = warps * (std::max(Stream::kRingBytes, NT * 512) + staged)},
@@ -139,25 +140,13 @@ int staged_bytes_of(const TileGemm& op, int warps) {
   return staged_bytes(parts_for(op.tokens) * op.tokens, (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
 }
 
-bool has_room_for_deep(Cuda& cuda, const TileGemm& op, int warps, int staged) {
-  constexpr int kOfBlock = 2 * 1024;  // what the runtime keeps, and what the kernel declares itself
-  int room = 0;
-  CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerMultiprocessor, cuda.state().ordinal));
-  const int blocks_each = (op.tiles + cuda.state().multiprocessors - 1) / cuda.state().multiprocessors;
-  return blocks_each * (warps * (kDeepStages * 1024 + staged) + kOfBlock) <= room;
-}
-
 template <NumberType type>
 void run_type(Cuda& cuda, const TileGemm& op) {
   const int width = op.chunks * Format<type>::kChunk;
   const int warps = warps_of(cuda, op);
   if (is_sliced(op)) return sliced_gemm(cuda, type, op);
-  if (const int staged = staged_bytes_of<type>(op, warps); staged > 0) {
-    if constexpr (type == NumberType::bf16)
-      if (has_room_for_deep(cuda, op, warps, staged))
-        return launch_tiles<type, 1, true, kDeepStages>(cuda, op, warps, nullptr, staged);
+  if (const int staged = staged_bytes_of<type>(op, warps); staged > 0)
     return launch_tiles<type, 1, true>(cuda, op, warps, nullptr, staged);
-  }
   if (op.norm != nullptr) throw std::logic_error("norm_fits() was not asked");
   auto* x16 = static_cast<__nv_bfloat16*>(cuda.state().scratch(
       static_cast<std::size_t>(op.tokens) * static_cast<std::size_t>(width) * sizeof(__nv_bfloat16)));
@@ -169,6 +158,12 @@ void run_type(Cuda& cuda, const TileGemm& op) {
 }
 
 }  // namespace
+
+int most_shared_bytes(Cuda& cuda) {
+  int bytes = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda.state().ordinal));
+  return bytes;
+}
 
 bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op) {
   if (is_sliced(op)) return true;

@@ -30,6 +30,9 @@ struct TileGemm {
   float eps;
 };
 
+// Shared memory that a block may have on this GPU: 99 KiB to 227 KiB.
+int most_shared_bytes(Cuda& cuda);
+
 // May a norm be part of this launch? Not where the rows would take too much shared memory.
 bool norm_fits(Cuda& cuda, NumberType type, const TileGemm& op);
 

@@ -33,7 +33,10 @@ failed() { echo "$1 ended with $2" | tee -a "$out/failed.txt" >&2; }
 } > "$out/prompts.txt" || failed prompts $?
 
 # One MoE layer against PyTorch's in the same run.
-python3 "$here/moe_layer_vs_torch.py" "$programs/moetune" --runs 8 --out "$out/moe_layer_vs_torch.tsv" > /dev/null || failed moe_layer_vs_torch $?
+python3 "$here/moe_layer_vs_torch.py" "$programs/moetune" --runs 6 --out "$out/moe_layer_vs_torch.tsv" > /dev/null || failed moe_layer_vs_torch $?
+
+# What one step of 1 and of 32 sequences reads, and the ops of a layer by the program itself.
+"$programs/moetune" measure --op all --device cuda --model qwen3-30b-a3b --tokens 1,32 --context 544 --runs 7 --json > "$out/ops-qwen3-30b-a3b.json" 2> /dev/null || failed ops $?
 
 # Whole models. measure NAME MODEL [options]
 measure() {
@@ -48,16 +51,16 @@ workload() {  # NAME PROMPT OUTPUT SEQUENCES
 workload prompt_2048 2048 2 1
 workload prompt_4096 4096 2 1
 workload batch_32 512 64 32
-measure tiny-moe tiny-moe --budget 2s
+measure tiny-moe tiny-moe --budget 0.7s
 for model in qwen3-30b-a3b deepseek-v2-lite mixtral-8x7b; do
-  measure $model $model --budget 2s
-  measure $model-int4 $model --budget 2s --set expert_quant=int4
+  measure $model $model --budget 0.7s
+  measure $model-int4 $model --budget 0.7s --set expert_quant=int4
 done
-measure qwen3-24-layers qwen3-30b-a3b:layers=24 --budget 2s
-measure qwen3-24-layers-int4 qwen3-30b-a3b:layers=24 --budget 2s --set expert_quant=int4 --set dense_quant=int4
-measure qwen3-24-layers-prompt qwen3-30b-a3b:layers=24 --budget 1s --workload "$work/prompt_2048.json"
-measure qwen3-24-layers-int4-prompt qwen3-30b-a3b:layers=24 --budget 1s --workload "$work/prompt_2048.json" --set expert_quant=int4 --set dense_quant=int4
-measure mixtral-8x7b-prompt mixtral-8x7b --budget 2s --workload "$work/prompt_4096.json"
-measure qwen3-30b-a3b-32-sequences qwen3-30b-a3b --budget 3s --workload "$work/batch_32.json"
+measure qwen3-24-layers qwen3-30b-a3b:layers=24 --budget 0.7s
+measure qwen3-24-layers-int4 qwen3-30b-a3b:layers=24 --budget 0.7s --set expert_quant=int4 --set dense_quant=int4
+measure qwen3-24-layers-prompt qwen3-30b-a3b:layers=24 --budget 0.7s --workload "$work/prompt_2048.json"
+measure qwen3-24-layers-int4-prompt qwen3-30b-a3b:layers=24 --budget 0.7s --workload "$work/prompt_2048.json" --set expert_quant=int4 --set dense_quant=int4
+measure mixtral-8x7b-prompt mixtral-8x7b --budget 0.7s --workload "$work/prompt_4096.json"
+measure qwen3-30b-a3b-32-sequences qwen3-30b-a3b --budget 0.7s --workload "$work/batch_32.json"
 
-"$programs/moetune" tune --device cuda --budget 40s --max-trials 8 --run "$work/tune" > "$out/tune-tiny-moe.txt" 2>&1 || failed tune $?
+"$programs/moetune" tune --device cuda --budget 20s --max-trials 6 --run "$work/tune" > "$out/tune-tiny-moe.txt" 2>&1 || failed tune $?

@@ -190,6 +190,56 @@ TEST_P(CudaAttention, LatentRowsArePlacedAndAttend) {
         }
 }
 
+// Launches of more blocks than a GPU holds at once: no pieces, no clusters.
+TEST_P(CudaAttention, MoreTokensThanBlocks) {
+  const std::int64_t tokens = 400;
+  const std::int64_t context = 200;
+  std::vector<std::int32_t> slots;
+  std::vector<std::int32_t> at;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    slots.push_back(static_cast<std::int32_t>(i / context));
+    at.push_back(static_cast<std::int32_t>(i % context));
+  }
+  const OwnedTensor sequences = ids(slots);
+  const OwnedTensor positions = ids(at);
+  const Tensor gs = there(sequences.view());
+  const Tensor gp = there(positions.view());
+  const RandomCache keys = RandomCache::of(NumberType::bf16, 2, context, 4, 64, 1);
+  const RandomCache values = RandomCache::of(NumberType::bf16, 2, context, 4, 64, 2);
+  const OwnedTensor q = random_floats({tokens, 8, 64}, 3);
+  const OwnedTensor y = poisoned({tokens, 8, 64});
+  const Tensor gy = there(y.view());
+  const auto grouped = [&](const Tensor& tq, const Tensor& k, const Tensor& v, const Tensor& s,
+                           const Tensor& p, const Tensor& to) {
+    return Attention{.q = tq,
+                     .k_cache = k,
+                     .v_cache = v,
+                     .sequences = s,
+                     .positions = p,
+                     .y = to,
+                     .kv_heads = 4,
+                     .scale = 0.3F};
+  };
+  run(gpu(), grouped(there(q.view()), there(keys.rows.view()), there(values.rows.view()), gs, gp, gy));
+  run(cpu_,
+      grouped(q.view(), keys.rows.view(), values.rows.view(), sequences.view(), positions.view(), y.view()));
+  expect_near(gy, y.view(), 6e-3, "grouped");
+
+  const RandomCache rows = RandomCache::of(NumberType::bf16, 2, context, 1, 576, 4);
+  const OwnedTensor latent = random_floats({tokens, 3, 512}, 5);
+  const OwnedTensor rope = random_floats({tokens, 3, 64}, 6);
+  const OwnedTensor z = poisoned({tokens, 3, 512});
+  const Tensor gz = there(z.view());
+  const auto mla = [&](const Tensor& tl, const Tensor& tr, const Tensor& c, const Tensor& s, const Tensor& p,
+                       const Tensor& to) {
+    return MlaAttention{
+        .q_latent = tl, .q_rope = tr, .cache = c, .sequences = s, .positions = p, .y = to, .scale = 0.05F};
+  };
+  run(gpu(), mla(there(latent.view()), there(rope.view()), there(rows.rows.view()), gs, gp, gz));
+  run(cpu_, mla(latent.view(), rope.view(), rows.rows.view(), sequences.view(), positions.view(), z.view()));
+  expect_near(gz, z.view(), 6e-3, "latent");
+}
+
 TEST_P(CudaAttention, EachHeadHasItsOwnMatrix) {
   struct Case {
     std::int64_t heads;
@@ -198,7 +248,7 @@ TEST_P(CudaAttention, EachHeadHasItsOwnMatrix) {
   };
   for (const NumberType type : {NumberType::bf16, NumberType::f16})
     for (const Case& c : {Case{3, 16, 20}, Case{16, 512, 128}, Case{16, 128, 512}, Case{5, 48, 200}})
-      for (const std::int64_t tokens : {1, 3, 4, 5, 8, 21, 70}) {
+      for (const std::int64_t tokens : {1, 3, 4, 5, 8, 21, 70, 150}) {
         const OwnedMatrix w = random_weights(type, c.heads * c.out, c.in, 1);
         const OwnedTensor x = random_floats({tokens, c.heads, c.in + 4}, 2);
         const OwnedTensor y = poisoned({tokens, c.heads, c.out});
@@ -206,7 +256,7 @@ TEST_P(CudaAttention, EachHeadHasItsOwnMatrix) {
         run(gpu(),
             PerHeadGemm{.x = there(x.view()).columns(4, c.in), .w = there(w.w, Packing::tiles), .y = gy});
         run(cpu_, PerHeadGemm{.x = x.view().columns(4, c.in), .w = w.w, .y = y.view()});
-        expect_near(gy, y.view(), tokens <= 4 && type == NumberType::bf16 ? 2e-4 : 6e-3,
+        expect_near(gy, y.view(), type == NumberType::bf16 && tokens <= 128 ? 2e-4 : 6e-3,
                     std::string(name_of(type)) + " " + std::to_string(c.out) + " x " + std::to_string(c.in) +
                         ", tokens " + std::to_string(tokens));
       }
