@@ -22,7 +22,7 @@ class Arrivals : public ::testing::Test {
     return workload;
   }
   RunTimes run(const Workload& workload, std::uint64_t number = 0) {
-    Engine engine(checkpoint_, {}, limits_of(workload));
+    Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
     RunTimes times = run_workload(engine, workload, text_, number);
     tokens_ = engine.stats().tokens;
     return times;
@@ -76,7 +76,7 @@ TEST_F(Arrivals, OneTokenAnswersEndWithTheirPrompt) {
 
 TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
   const Workload asked = workload(0.0);
-  Engine engine(checkpoint_, {}, limits_of(asked));
+  Engine engine(checkpoint_, {}, limits_of(asked, DeviceKind::cpu));
   const double rate = completed_per_s(engine, asked, text_);
   Workload at_once = asked;
   at_once.poisson_arrivals = false;

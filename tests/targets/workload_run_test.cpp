@@ -13,7 +13,7 @@ namespace {
 class WorkloadRun : public ::testing::Test {
  protected:
   RunTimes run(const Workload& workload, std::uint64_t number = 0) {
-    Engine engine(checkpoint_, {}, limits_of(workload));
+    Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
     RunTimes times = run_workload(engine, workload, text_, number);
     tokens_ = engine.stats().tokens;
     return times;
@@ -81,14 +81,15 @@ TEST_F(WorkloadRun, APromptShorterThanItsPiecesArrivesTokenByToken) {
 
 TEST_F(WorkloadRun, LongPromptsAreCutIntoSteps) {
   const Workload workload{.name = "w", .prompt_tokens = 700, .output_tokens = 2};
-  EXPECT_EQ(limits_of(workload).step_tokens, 512);
+  EXPECT_EQ(limits_of(workload, DeviceKind::cpu).step_tokens, 512);
+  EXPECT_EQ(limits_of(workload, DeviceKind::cuda).step_tokens, 700) << "a GPU takes up to 2,048 at once";
   run(workload);
   EXPECT_EQ(tokens_, 701);
 }
 
 TEST_F(WorkloadRun, LatencyHasIntervalsAndP99WhereTheyAreKnown) {
   const Workload workload{.name = "w", .prompt_tokens = 8, .output_tokens = 9};
-  Engine engine(checkpoint_, {}, limits_of(workload));
+  Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
   const LatencyResult result = measure_latency(engine, workload, text_, 0.3, [](const std::string&) {});
   const Measurement& tpot = result.metrics.at("tpot_ms");
   EXPECT_GT(tpot.value, 0.0);
@@ -105,7 +106,7 @@ TEST_F(WorkloadRun, LatencyHasIntervalsAndP99WhereTheyAreKnown) {
 
 TEST_F(WorkloadRun, AnAnswerOfOneTokenHasNoTimePerToken) {
   const Workload workload{.name = "w", .prompt_tokens = 8, .output_tokens = 1};
-  Engine engine(checkpoint_, {}, limits_of(workload));
+  Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
   const LatencyResult result = measure_latency(engine, workload, text_, 0.05, [](const std::string&) {});
   EXPECT_FALSE(result.metrics.contains("tpot_ms"));
   EXPECT_TRUE(result.metrics.contains("ttft_ms"));

@@ -61,7 +61,7 @@ std::string default_value(const Study& study, const Knob& knob) {
   if (knob.name == "top_k") return std::to_string(study.model.experts_per_token);
   EngineOptions options = default_options(study.device);
   if (knob.name == "expert_cache" && !study.made_up) {
-    const double share = largest_cache_fraction(study.model, options, limits_of(study.workload), study.hardware.device_bytes);
+    const double share = largest_cache_fraction(study.model, options, limits_of(study.workload, study.device), study.hardware.device_bytes);
     // Nothing fits: the whole cache is asked for, and the objection to it says what is missing.
     if (share > 0.0) options.expert_cache_fraction = share;
   }
@@ -95,7 +95,7 @@ Fold fold_for(const ModelSpec& spec, const std::vector<Workload>& workloads, con
   const std::int64_t distance = cold_reuse_bytes(device);
   Fold most;
   for (const Workload& workload : workloads) {
-    const Fold fold = choose_fold(spec, default_options(device), limits_of(workload), hardware.device_bytes, distance);
+    const Fold fold = choose_fold(spec, default_options(device), limits_of(workload, device), hardware.device_bytes, distance);
     if (fold.fold == 0) return fold;
     if (fold.fold > most.fold) most = fold;
   }
@@ -155,14 +155,14 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   setup.usd_per_hour = common.usd_per_hour;
   study.worker_setup = {{"target", "engine"}, {"engine", to_json_value(setup)}};
 
-  const auto check = [model = study.model, limits = limits_of(workload), kind = device.kind, threads = common.threads](
+  const auto check = [model = study.model, limits = limits_of(workload, device), kind = device.kind, threads = common.threads](
                          const Configuration& configuration, std::int64_t device_bytes) {
     return objection_to(model, options_of(configuration, kind, threads), limits, device_bytes);
   };
   study.objection = [check, memory = hardware.device_bytes](const Configuration& configuration) {
     return check(configuration, memory);
   };
-  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload), kind = device.kind,
+  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload, device), kind = device.kind,
                              memory = hardware.device_bytes](const Configuration& configuration) -> std::optional<std::string> {
     // Without what would be accepted instead: that differs from one configuration to the next.
     if (const auto objection = objection_to_options(model, options_of(configuration, kind, 0), limits))
@@ -205,7 +205,7 @@ std::string study_text(const Study& study) {
 
 bool is_about_memory(const Study& study, const Configuration& configuration) {
   return !study.made_up && study.objection(configuration) &&
-         !objection_to(study.model, options_of(configuration, study.device, 0), limits_of(study.workload), 0);
+         !objection_to(study.model, options_of(configuration, study.device, 0), limits_of(study.workload, study.device), 0);
 }
 
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds) {
@@ -315,7 +315,7 @@ Configuration configuration_from_settings(const Study& study, const std::vector<
 }
 
 std::string nearest_misfit(const Study& study, const SearchSpace& space) {
-  const EngineLimits limits = limits_of(study.workload);
+  const EngineLimits limits = limits_of(study.workload, study.device);
   std::optional<Configuration> nearest;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::uint64_t rank = 0; rank < std::min(space.declared_size(), most_looked_at); ++rank) {

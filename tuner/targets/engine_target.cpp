@@ -220,7 +220,7 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
 }
 
 TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
-  const EngineLimits limits = limits_of(setup_.workload);
+  const EngineLimits limits = limits_of(setup_.workload, options.device);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
   settle_arrivals(progress);
@@ -255,7 +255,7 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
   progress("finding the rate of arrivals");
   EngineOptions options = default_options(setup_.device);
   options.cpu_threads = setup_.threads;
-  const double share = largest_cache_fraction(spec, options, limits_of(workload), setup_.device_memory_bytes);
+  const double share = largest_cache_fraction(spec, options, limits_of(workload, options.device), setup_.device_memory_bytes);
   if (share == 0.0)
     throw InputError("workload " + workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
                      "arrivals_per_s in a workload file");
@@ -317,11 +317,11 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
 }
 
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
-  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload))) {
+  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload, options.device))) {
     progress("loading");
     workload_engine_.reset();
-    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload))) scoring_engine_.reset();
-    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload));
+    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options.device))) scoring_engine_.reset();
+    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options.device));
   }
   return *workload_engine_;
 }

@@ -113,8 +113,8 @@ class Run {
 double RunTimes::mean_token_ms() const { return mean(token_ms); }
 double RunTimes::mean_first_token_ms() const { return mean(first_token_ms); }
 
-EngineLimits limits_of(const Workload& workload) {
-  constexpr int longest_step = 512;
+EngineLimits limits_of(const Workload& workload, DeviceKind device) {
+  const int longest_step = device == DeviceKind::cuda ? 2048 : 512;
   return {.sequences = workload.sequences,
           .context_tokens = workload.context_tokens(),
           .step_tokens = std::max({workload.sequences, std::min(workload.prompt_tokens, longest_step), 1})};

@@ -27,8 +27,9 @@ struct RunTimes {
   double tokens_per_s() const { return static_cast<double>(output_tokens) / seconds; }
 };
 
-// What an engine needs to run the workload.
-EngineLimits limits_of(const Workload& workload);
+// What an engine needs to run the workload. A GPU takes more of a prompt at once than a CPU does: it reads all weights in every
+// step, and up to some 2,048 tokens that is much of the step's time (reports/h200/prompts.txt).
+EngineLimits limits_of(const Workload& workload, DeviceKind device);
 
 // run: its number; other numbers read other windows of the text. Poisson arrivals need arrivals_per_s (arrivals.h); without,
 // all sequences start at once.
