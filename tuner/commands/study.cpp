@@ -155,14 +155,14 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   setup.usd_per_hour = common.usd_per_hour;
   study.worker_setup = {{"target", "engine"}, {"engine", to_json_value(setup)}};
 
-  const auto check = [model = study.model, limits = limits_of(workload, device), kind = device.kind, threads = common.threads](
+  const auto check = [model = study.model, limits = limits_of(workload, device.kind), kind = device.kind, threads = common.threads](
                          const Configuration& configuration, std::int64_t device_bytes) {
     return objection_to(model, options_of(configuration, kind, threads), limits, device_bytes);
   };
   study.objection = [check, memory = hardware.device_bytes](const Configuration& configuration) {
     return check(configuration, memory);
   };
-  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload, device), kind = device.kind,
+  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload, device.kind), kind = device.kind,
                              memory = hardware.device_bytes](const Configuration& configuration) -> std::optional<std::string> {
     // Without what would be accepted instead: that differs from one configuration to the next.
     if (const auto objection = objection_to_options(model, options_of(configuration, kind, 0), limits))
