@@ -32,9 +32,6 @@ failed() { echo "$1 ended with $2" | tee -a "$out/failed.txt" >&2; }
     "$programs/cuda_prefill_bench" qwen3 tokens=4096 type=bf16 layers=1 path=portable
 } > "$out/prompts.txt" || failed prompts $?
 
-# One MoE layer against PyTorch's in the same run.
-python3 "$here/moe_layer_vs_torch.py" "$programs/moetune" --runs 6 --out "$out/moe_layer_vs_torch.tsv" > /dev/null || failed moe_layer_vs_torch $?
-
 # What one step of 1 and of 32 sequences reads, and the ops of a layer by the program itself.
 "$programs/moetune" measure --op all --device cuda --model qwen3-30b-a3b --tokens 1,32 --context 544 --runs 7 --json > "$out/ops-qwen3-30b-a3b.json" 2> /dev/null || failed ops $?
 
@@ -64,3 +61,6 @@ measure mixtral-8x7b-prompt mixtral-8x7b --budget 0.7s --workload "$work/prompt_
 measure qwen3-30b-a3b-32-sequences qwen3-30b-a3b --budget 0.7s --workload "$work/batch_32.json"
 
 "$programs/moetune" tune --device cuda --budget 20s --max-trials 6 --run "$work/tune" > "$out/tune-tiny-moe.txt" 2>&1 || failed tune $?
+
+# One MoE layer against PyTorch's in the same run.
+python3 "$here/moe_layer_vs_torch.py" "$programs/moetune" --runs 6 --out "$out/moe_layer_vs_torch.tsv" > /dev/null || failed moe_layer_vs_torch $?
