@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts everything needed to run moetune elsewhere into one folder: program, data and the libraries that are not part of every
-# system; and its tests into another one beside it, BUNDLE_FOLDER-tests, each within the limit (GPU code is in every program).
+# system; and its tests into another one beside it, BUNDLE_FOLDER-tests, each within the limit.
 # No CUDA or NCCL library: those are opened at run time from the machine itself.
 # Usage: bundle.sh BUILD_FOLDER BUNDLE_FOLDER. Start at "What it must not be" for the promises that are checked.
 set -euo pipefail
@@ -20,6 +20,7 @@ programs=("$bundle"/bin/moetune "$tests"/tests/*_tests)
 for program in "${programs[@]}"; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
   while read -r name path; do
     case $name in
+      libmoetune_*) ;;  # installed with the program
       libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|ld-linux*|libstdc++.so.*|libgcc_s.so.*) ;;
       libcuda*|libcublas*|libnccl*|libcupti*|libnvidia*) echo "$name must be opened at run time, not linked" >&2; exit 1 ;;
       *) install -m 755 "$(realpath "$path")" "$bundle/lib/$name"; strip --strip-unneeded "$bundle/lib/$name" ;;

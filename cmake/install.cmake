@@ -3,6 +3,9 @@
 if(TARGET moetune)
   install(TARGETS moetune RUNTIME DESTINATION bin COMPONENT moetune)
 endif()
+if(MOETUNE_HAS_CUDA)
+  install(TARGETS moetune_kernels LIBRARY DESTINATION lib COMPONENT moetune)
+endif()
 install(DIRECTORY engine/models/ DESTINATION share/moetune/models COMPONENT moetune OPTIONAL
         PATTERN "*.py" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY search_spaces profiles DESTINATION share/moetune COMPONENT moetune OPTIONAL)

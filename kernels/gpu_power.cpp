@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <thread>
 
 namespace moetune {
 namespace {
@@ -111,6 +112,23 @@ std::optional<double> GpuPower::watts() const {
   if (library_->power_usage == nullptr || library_->power_usage(library_->device, &milliwatts) != kSuccess)
     return std::nullopt;
   return static_cast<double>(milliwatts) / 1e3;
+}
+
+std::optional<double> GpuPower::watts_at_rest(std::chrono::milliseconds step,
+                                              std::chrono::milliseconds patience) const {
+  constexpr double noise = 0.02;  // of a reading
+  constexpr int calm_readings = 3;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  std::optional<double> last = watts();
+  for (int calm = 0; last && std::chrono::steady_clock::now() < end;) {
+    std::this_thread::sleep_for(step);
+    const std::optional<double> now = watts();
+    if (!now) return std::nullopt;
+    calm = *now < (1.0 - noise) * *last ? 0 : calm + 1;
+    last = now;
+    if (calm == calm_readings) return last;
+  }
+  return std::nullopt;
 }
 
 const std::string& GpuPower::driver_version() const { return driver_version_; }

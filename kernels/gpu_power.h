@@ -2,6 +2,7 @@
 // program also starts where there is none. Start at GpuPower; what is missing is said, never guessed.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,12 @@ class GpuPower {
 
   // Since the driver was loaded. The counter moves in jumps, 20 to 100 ms apart. Empty: problem() says why.
   std::optional<double> joules() const;
-  std::optional<double> watts() const;        // now, as the driver averages it
+  std::optional<double> watts() const;  // now, as the driver averages it
+  // Once the GPU has come to rest: after work its reading falls for a second or two. Read every `step` until
+  // three readings in a row are no lower than the one before; empty where it still falls after `patience`, or
+  // cannot be read.
+  std::optional<double> watts_at_rest(std::chrono::milliseconds step,
+                                      std::chrono::milliseconds patience) const;
   const std::string& driver_version() const;  // "580.95.05"; empty: not known
   const std::string& problem() const;         // why joules() has no value; empty: it has one
 

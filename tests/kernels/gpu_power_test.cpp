@@ -1,6 +1,8 @@
 // Energy and power through NVML, against a library that stands in for it (support/fake_nvml.cpp).
 #include "kernels/gpu_power.h"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 namespace moetune {
@@ -22,6 +24,17 @@ TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
   EXPECT_EQ(power.problem(), "the GPU has no energy counter: Not Supported");
   EXPECT_FALSE(power.joules());
   EXPECT_EQ(power.watts(), 75.5);
+}
+
+TEST(GpuPower, WaitsUntilAGpuThatWorkedHasComeToRest) {
+  using std::chrono::milliseconds;
+  const GpuPower cooling("0000:05:00.0", FAKE_NVML);
+  EXPECT_EQ(cooling.watts(), 456.0);
+  EXPECT_EQ(cooling.watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
+  EXPECT_EQ(GpuPower("0000:01:00.0", FAKE_NVML).watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
+  EXPECT_FALSE(GpuPower("0000:06:00.0", FAKE_NVML).watts_at_rest(milliseconds(1), milliseconds(10)))
+      << "still falling";
+  EXPECT_FALSE(GpuPower("0000:03:00.0", FAKE_NVML).watts_at_rest(milliseconds(1), milliseconds(10)));
 }
 
 // A part of a card would be charged with what the others use.

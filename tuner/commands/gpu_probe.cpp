@@ -13,15 +13,17 @@
 #include "moetune/build_info.h"
 #include "tuner/child_output.h"
 #include "tuner/commands/command.h"
+#include "tuner/commands/options.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
-#include "tuner/commands/options.h"
 
 namespace moetune {
 namespace {
 
 constexpr std::chrono::seconds patience(
     120);  // a machine of eight GPUs without persistence mode wakes up slowly
+constexpr std::chrono::milliseconds rest_step(100);  // as often as the driver's average is new
+constexpr std::chrono::milliseconds rest_patience(4000);
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 constexpr double most_gb_per_s = 1e6;
 constexpr auto build_problem = "this build has no GPU code: it was made without a CUDA toolkit (nvcc)";
@@ -32,8 +34,8 @@ GpuAnswer look_for_gpu() {
   try {
     GpuReport report;
     const GpuPower power(gpu_bus_id(0));
-    report.idle_watts =
-        power.watts().value_or(0.0);  // now: the context that measure_gpu() makes wakes the card up
+    // Before measure_gpu(): its context wakes the card up.
+    report.idle_watts = power.watts_at_rest(rest_step, rest_patience).value_or(0.0);
     report.driver_version = power.driver_version();
     report.power_problem = power.problem();
     report.facts = measure_gpu(0);

@@ -1,6 +1,7 @@
 // The functions of NVML that GpuPower uses, with answers that can be foreseen. The bus id says how this GPU
-// behaves: "0000:01:00.0" counts energy, "0000:02:00.0" does not, "0000:04:00.0" is divided, every other one
-// is unknown.
+// behaves: "0000:01:00.0" counts energy, "0000:02:00.0" does not, "0000:04:00.0" is divided, "0000:05:00.0"
+// comes to rest after work, "0000:06:00.0" never does, every other one is unknown.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -12,10 +13,14 @@ struct FakeDevice {
   bool counts_energy;
   unsigned is_divided;
   unsigned long long millijoules;
+  unsigned milliwatts = 75500;
+  unsigned milliwatts_at_rest = 75500;
 };
 FakeDevice counting{true, 0, 1000};
 FakeDevice silent{false, 0, 0};
 FakeDevice divided{true, 1, 0};
+FakeDevice cooling{true, 0, 0, 456000, 75500};
+FakeDevice restless{true, 0, 0, 4000000000U, 0};
 int users = 0;  // that have opened the library and not yet closed it
 }  // namespace
 
@@ -41,6 +46,10 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeDevice** device) {
     *device = &silent;
   else if (std::string(bus_id) == "0000:04:00.0")
     *device = &divided;
+  else if (std::string(bus_id) == "0000:05:00.0")
+    *device = &cooling;
+  else if (std::string(bus_id) == "0000:06:00.0")
+    *device = &restless;
   else
     return not_found;
   return success;
@@ -56,8 +65,9 @@ int nvmlDeviceGetMigMode(FakeDevice* device, unsigned* current, unsigned* pendin
   *current = *pending = device->is_divided;
   return success;
 }
-int nvmlDeviceGetPowerUsage(FakeDevice*, unsigned* milliwatts) {
-  *milliwatts = 75500;
+int nvmlDeviceGetPowerUsage(FakeDevice* device, unsigned* milliwatts) {
+  *milliwatts = device->milliwatts;
+  device->milliwatts = std::max(device->milliwatts_at_rest, device->milliwatts / 10 * 8);
   return success;
 }
 }
