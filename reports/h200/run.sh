@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what stands beside this file, on a machine with a GPU: bash reports/h200/run.sh PROGRAM_FOLDER OUT_FOLDER
-# PROGRAM_FOLDER holds moetune and the cuda_*_bench programs. Takes about three minutes on an H200. Needs python3 with torch for
+# PROGRAM_FOLDER holds moetune and the cuda_*_bench programs. Takes three to four minutes on an H200. Needs python3 with torch for
 # the comparison with PyTorch; the file says so where there is none. A part that fails leaves its message in OUT_FOLDER/failed.txt
 # and does not stop the others.
 set -uo pipefail

@@ -123,8 +123,13 @@ def torch_rows():
         yield f"| {shape} | {tokens} | {theirs} | {ours} | {ratio} |"
 
 
+def card():
+    hardware = json.loads((HERE / "measure-mixtral-8x7b.json").read_text())["hardware"]
+    return f"{hardware['device']}, driver {hardware['driver']}, CUDA {hardware['cuda']}."
+
+
 def summary():
-    lines = ["# What the H200 data comes to", "",
+    lines = ["# What the H200 data comes to", "", card(), "",
              "Written by `summary.py` from the files beside it, which `run.sh` measures. Weights are generated; routing is synthetic",
              "(decision 0011).", "", "## One sequence, 512 + 128 tokens", "", *decode_rows(), *batch_rows(), *prompt_rows(), "",
              "## Beside llama.cpp, equal layers", "", *peer_rows(), "", "## One MoE layer beside PyTorch's `_grouped_mm` in a graph", "",
