@@ -125,7 +125,7 @@ def torch_rows():
 
 def card():
     hardware = json.loads((HERE / "measure-mixtral-8x7b.json").read_text())["hardware"]
-    return f"{hardware['device']}, driver {hardware['driver']}, CUDA {hardware['cuda']}."
+    return f"{hardware['device']}, driver {hardware['driver']}, built with CUDA {hardware['cuda']}."
 
 
 def summary():
