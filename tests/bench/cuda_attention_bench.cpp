@@ -10,18 +10,13 @@
 // the products' share of TENSOR_TFLOPS.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/attend_path.h"
-#include "kernels/buffer.h"
-#include "kernels/graph.h"
-#include "kernels/next_tokens.h"
-#include "kernels/number_convert.h"
 #include "kernels/placed_attention.h"
 #include "kernels/run.h"
+#include "tests/bench/cuda_bench.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -42,21 +37,12 @@ constexpr std::int64_t kNope = 128;  // of MLA's heads, as wide as their values
 
 class Bench {
  public:
-  Bench() : device_(Cuda(0)) {
-    std::mt19937 random(1);
-    pattern_.resize(std::size_t{1} << 24);
-    for (std::size_t i = 0; i < pattern_.size(); i += 2) {
-      const std::uint16_t half = bf16_from_f32((static_cast<float>(random() % 2001) - 1000.0F) * 1e-3F);
-      std::memcpy(pattern_.data() + i, &half, 2);
-    }
-  }
-
   void measure(const Shape& shape, NumberType type, std::int64_t sequences, std::int64_t context) {
     const std::int64_t row = shape.kv_heads * shape.width + shape.rope;
     const std::int64_t matrices = shape.rope > 0 ? 1 : 2;
     const std::int64_t cache_bytes = sequences * context * row * element_bytes(type) * matrices;
     const auto layers = static_cast<int>(std::clamp<std::int64_t>(8 * kL2Bytes / cache_bytes, 3, 32));
-    used_ = 0;
+    memory_.start_over();
     std::vector<Layer> all;
     for (int layer = 0; layer < layers; ++layer) {
       Layer one;
@@ -67,8 +53,8 @@ class Bench {
         one.value_scales = tensor(NumberType::f32, {sequences, context, shape.kv_heads});
       }
       if (shape.rope > 0) {
-        one.key_up = matrix(shape.heads * shape.width, kNope);
-        one.value_up = matrix(shape.heads * kNope, shape.width);
+        one.key_up = memory_.matrix(NumberType::bf16, shape.heads * shape.width, kNope);
+        one.value_up = memory_.matrix(NumberType::bf16, shape.heads * kNope, shape.width);
       }
       all.push_back(one);
     }
@@ -87,12 +73,12 @@ class Bench {
                                        static_cast<std::int32_t>(context - 1));
     std::vector<std::int32_t> slots(at.size());
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::int32_t>(i);
-    put(positions_, at.data());
-    put(sequences_, slots.data());
+    memory_.put(positions_, at.data());
+    memory_.put(sequences_, slots.data());
     for (const Tensor& x : {q_, k_, v_, latent_, norm_, radians_}) {
       std::vector<float> numbers(static_cast<std::size_t>(x.elements()));
       for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 97) * 0.02F - 0.9F;
-      put(x, numbers.data());
+      memory_.put(x, numbers.data());
     }
 
     const double bytes = static_cast<double>(
@@ -173,85 +159,22 @@ class Bench {
             .is_one_each = is_one_each};
   }
 
-  // From memory that all measurements share, filled once.
-  std::byte* memory(std::int64_t bytes) {
-    bytes = (bytes + 255) / 256 * 256;
-    while (used_ + bytes > static_cast<std::int64_t>(end_)) {
-      // A block per request that does not fit: what is there already is used first next time.
-      const std::int64_t size = std::max<std::int64_t>(bytes, std::int64_t{1} << 28);
-      blocks_.emplace_back(device_, size);
-      for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(pattern_.size()))
-        copy_to_device(device_, pattern_.data(), blocks_.back().data() + at,
-                       std::min<std::int64_t>(size - at, static_cast<std::int64_t>(pattern_.size())));
-      starts_.push_back(end_);
-      end_ += size;
-    }
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      const std::int64_t start = std::max(used_, starts_[i]);
-      if (start + bytes <= starts_[i] + blocks_[i].bytes()) {
-        used_ = start + bytes;
-        return blocks_[i].data() + (start - starts_[i]);
-      }
-    }
-    used_ = end_;
-    return memory(bytes);
-  }
   Tensor tensor(NumberType type, std::initializer_list<std::int64_t> dims) {
-    std::int64_t bytes = element_bytes(type);
-    for (const std::int64_t dim : dims) bytes *= dim;
-    return {memory(bytes), type, dims};
+    return memory_.tensor(type, dims);
   }
-  WeightMatrix matrix(std::int64_t out, std::int64_t in) {
-    const MatrixLayout layout = MatrixLayout::of(NumberType::bf16, out, in, Packing::tiles);
-    return {memory(layout.bytes), layout};
-  }
-  void put(const Tensor& to, const void* from) {
-    copy_to_device(device_, from, to.data(), to.elements() * element_bytes(to.type()));
-  }
-
   template <class Body>
   void row_of(const char* what, const char* name, const std::vector<Layer>& all, double bytes, double flops,
               const Body& body) {
-    for (const Layer& layer : all) body(layer);
-    wait_for(device_);
-    SharedBuffer clock(device_, 16);
-    auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
-    const Graph graph(device_, [&] {
-      run(device_, StartClock{ns});
-      for (const Layer& layer : all) body(layer);
-      run(device_, StartClock{ns + 1});
-    });
-    std::vector<double> us;
-    for (int i = 0; i < 9; ++i) {
-      graph.launch();
-      wait_for(device_);
-      us.push_back(1e-3 * static_cast<double>(ns[1] - ns[0]) / static_cast<double>(all.size()));
-    }
-    std::ranges::sort(us);
-    const double median = us[us.size() / 2];
+    const double median = bench::microseconds(device_, all, 9, body);
     std::printf("%s %-9s %9.2f us %9.2f MB %5.1f %% read %5.1f %% tensor\n", what, name, median, bytes * 1e-6,
                 100.0 * bytes / (median * kReadGbPerS * 1e3), 100.0 * flops / (median * kTensorTflops * 1e6));
     std::fflush(stdout);
   }
 
-  Device device_;
-  std::vector<std::byte> pattern_;
-  std::vector<Buffer> blocks_;
-  std::vector<std::int64_t> starts_;
-  std::int64_t end_ = 0;
-  std::int64_t used_ = 0;
+  Device device_{Cuda(0)};
+  bench::Memory memory_{device_, 1.0F};
   Tensor q_, k_, v_, latent_, y_, attended_, norm_, radians_, positions_, sequences_;
 };
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 }  // namespace
 }  // namespace moetune
@@ -269,11 +192,11 @@ int main(int argc, char** argv) {
       const std::size_t equals = argument.find('=');
       const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
       if (argument.starts_with("sequences="))
-        sequences = split(value);
+        sequences = bench::split(value);
       else if (argument.starts_with("context="))
-        contexts = split(value);
+        contexts = bench::split(value);
       else if (argument.starts_with("type="))
-        types = split(value);
+        types = bench::split(value);
       else if (argument.starts_with("cluster="))
         path.most_cluster = std::stoi(value);
       else if (argument == "portable")

@@ -1,29 +1,26 @@
-// Microseconds per layer of decoding on a GPU, op by op and together: 16 layers of their own weights in one CUDA graph, so that
-// no weight is in the L2 cache when it is read.
+// Microseconds per layer of decoding on a GPU, op by op and together: 16 layers of their own weights in one
+// CUDA graph, so that no weight is in the L2 cache when it is read.
 //
 //   cuda_layer_bench [shape ...] [tokens=1,32] [type=bf16,int4] [context=512] [layers=16]
 //
-// shape: qwen3, mixtral, v2lite, gptoss or all. Prints bytes, microseconds and the share of READ_GB_S for each.
+// shape: qwen3, mixtral, v2lite, gptoss or all. Prints bytes, microseconds and the share of READ_GB_S for
+// each.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/attention.h"
-#include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/gemm.h"
-#include "kernels/graph.h"
-#include "kernels/next_tokens.h"
 #include "kernels/norm_gemm.h"
-#include "kernels/number_convert.h"
 #include "kernels/place_heads.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
+#include "tests/bench/cuda_bench.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -46,11 +43,6 @@ class Bench {
   Bench(const Shape& shape, NumberType type, std::int64_t tokens, std::int64_t context, int layers)
       : shape_(shape), type_(type), tokens_(tokens), context_(context), layers_(layers), device_(Cuda(0)) {
     std::mt19937 random(1);
-    pattern_.resize(std::size_t{1} << 22);
-    for (std::size_t i = 0; i < pattern_.size(); i += 2) {
-      const std::uint16_t half = bf16_from_f32((static_cast<float>(random() % 2001) - 1000.0F) * 3e-5F);
-      std::memcpy(pattern_.data() + i, &half, 2);
-    }
     const std::int64_t q = shape.heads * shape.head_dim;
     const std::int64_t kv = shape.kv_heads * shape.head_dim;
     const auto f32 = [&](std::initializer_list<std::int64_t> dims) { return tensor(NumberType::f32, dims); };
@@ -68,7 +60,7 @@ class Bench {
     upped_ = f32({tokens, std::max<std::int64_t>(1, shape.shared)});
     norm_ = f32({std::max(shape.hidden, shape.head_dim)});
     std::vector<float> ones(static_cast<std::size_t>(norm_.elements()), 1.0F);
-    put(norm_, ones.data());
+    memory_.put(norm_, ones.data());
     radians_ = f32({shape.head_dim / 2});
     std::vector<std::int32_t> at(static_cast<std::size_t>(tokens), static_cast<std::int32_t>(context - 1));
     std::vector<std::int32_t> slots(at.size());
@@ -78,27 +70,27 @@ class Bench {
     positions_ = tensor(NumberType::i32, {tokens});
     sequences_ = tensor(NumberType::i32, {tokens});
     table_ = tensor(NumberType::i32, {shape.experts});
-    put(positions_, at.data());
-    put(sequences_, slots.data());
-    put(table_, table.data());
+    memory_.put(positions_, at.data());
+    memory_.put(sequences_, slots.data());
+    memory_.put(table_, table.data());
     std::vector<float> start(static_cast<std::size_t>(residual_.elements()));
     for (float& value : start) value = static_cast<float>(random() % 2001) * 1e-3F - 1.0F;
-    put(residual_, start.data());
+    memory_.put(residual_, start.data());
     expert_ = ExpertLayout::of(type, shape.hidden, shape.inner, Packing::tiles);
     for (int layer = 0; layer < layers; ++layer) {
       Layer one;
-      one.q = matrix(NumberType::bf16, q, shape.hidden);
-      one.k = matrix(NumberType::bf16, kv, shape.hidden);
-      one.v = matrix(NumberType::bf16, kv, shape.hidden);
-      one.o = matrix(NumberType::bf16, shape.hidden, q);
-      one.router = matrix(NumberType::bf16, shape.experts, shape.hidden, Packing::rows);
+      one.q = memory_.matrix(NumberType::bf16, q, shape.hidden);
+      one.k = memory_.matrix(NumberType::bf16, kv, shape.hidden);
+      one.v = memory_.matrix(NumberType::bf16, kv, shape.hidden);
+      one.o = memory_.matrix(NumberType::bf16, shape.hidden, q);
+      one.router = memory_.matrix(NumberType::bf16, shape.experts, shape.hidden, Packing::rows);
       one.keys = tensor(NumberType::bf16, {tokens, context, kv});
       one.values = tensor(NumberType::bf16, {tokens, context, kv});
-      one.experts = memory(expert_.bytes * shape.experts);
+      one.experts = memory_.bytes(expert_.bytes * shape.experts);
       if (shape.shared > 0) {
-        one.gate = matrix(NumberType::bf16, shape.shared, shape.hidden);
-        one.up = matrix(NumberType::bf16, shape.shared, shape.hidden);
-        one.down = matrix(NumberType::bf16, shape.hidden, shape.shared);
+        one.gate = memory_.matrix(NumberType::bf16, shape.shared, shape.hidden);
+        one.up = memory_.matrix(NumberType::bf16, shape.shared, shape.hidden);
+        one.down = memory_.matrix(NumberType::bf16, shape.hidden, shape.shared);
       }
       all_.push_back(one);
     }
@@ -123,10 +115,11 @@ class Bench {
     row("moe", router_bytes + expert_bytes, [&](const Layer& l) { route(l), experts(l); });
     if (shape_.shared > 0) row("shared", shared_bytes, [&](const Layer& l) { shared(l); });
     row("attn+o", kv_bytes + 2.0 * hidden * q, [&](const Layer& l) { attend(l), output(l); });
-    row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes, [&](const Layer& l) {
-      project(l), place(l), attend(l), output(l), route(l), experts(l);
-      if (shape_.shared > 0) shared(l);
-    });
+    row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes,
+        [&](const Layer& l) {
+          project(l), place(l), attend(l), output(l), route(l), experts(l);
+          if (shape_.shared > 0) shared(l);
+        });
   }
 
  private:
@@ -136,33 +129,17 @@ class Bench {
     std::byte* experts = nullptr;
   };
 
-  std::byte* memory(std::int64_t bytes) {
-    buffers_.emplace_back(device_, bytes);
-    for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(pattern_.size()))
-      copy_to_device(device_, pattern_.data(), buffers_.back().data() + at,
-                     std::min<std::int64_t>(bytes - at, static_cast<std::int64_t>(pattern_.size())));
-    return buffers_.back().data();
-  }
   Tensor tensor(NumberType type, std::initializer_list<std::int64_t> dims) {
-    std::int64_t bytes = element_bytes(type);
-    for (const std::int64_t dim : dims) bytes *= dim;
-    return {memory(bytes), type, dims};
+    return memory_.tensor(type, dims);
   }
-  void put(const Tensor& to, const void* from) {
-    copy_to_device(device_, from, to.data(), to.elements() * element_bytes(to.type()));
-  }
-  WeightMatrix matrix(NumberType type, std::int64_t out, std::int64_t in, Packing packing = Packing::tiles) {
-    const MatrixLayout layout = MatrixLayout::of(type, out, in, packing);
-    return {memory(layout.bytes), layout};
-  }
-
   void project(const Layer& l) {
-    run(device_, NormGemm{.x = residual_,
-                          .norm = norm_,
-                          .normed = normed_,
-                          .parts = {{{.w = l.q, .y = q_.reshaped({tokens_, shape_.heads * shape_.head_dim})},
-                                     {.w = l.k, .y = k_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})},
-                                     {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}}});
+    run(device_,
+        NormGemm{.x = residual_,
+                 .norm = norm_,
+                 .normed = normed_,
+                 .parts = {{{.w = l.q, .y = q_.reshaped({tokens_, shape_.heads * shape_.head_dim})},
+                            {.w = l.k, .y = k_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})},
+                            {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}}});
   }
   void place(const Layer& l) {
     const Tensor norm(norm_.data(), NumberType::f32, {shape_.head_dim});
@@ -183,7 +160,9 @@ class Bench {
                            .kv_heads = static_cast<int>(shape_.kv_heads),
                            .scale = 0.1F});
   }
-  void output(const Layer& l) { run(device_, Gemm{.x = attended_, .w = l.o, .y = residual_, .accumulate = true}); }
+  void output(const Layer& l) {
+    run(device_, Gemm{.x = attended_, .w = l.o, .y = residual_, .accumulate = true});
+  }
   void route(const Layer& l) {
     run(device_, Router{.x = residual_,
                         .norm = norm_,
@@ -202,7 +181,13 @@ class Bench {
                            .y = residual_});
   }
   void shared(const Layer& l) {
-    run(device_, FeedForward{.x = normed_, .gate = l.gate, .up = l.up, .down = l.down, .gated = gated_, .upped = upped_, .y = residual_});
+    run(device_, FeedForward{.x = normed_,
+                             .gate = l.gate,
+                             .up = l.up,
+                             .down = l.down,
+                             .gated = gated_,
+                             .upped = upped_,
+                             .y = residual_});
   }
 
   std::int64_t touched_experts() {
@@ -215,25 +200,10 @@ class Bench {
 
   template <class Body>
   void row(const char* name, double bytes, const Body& body) {
-    for (const Layer& layer : all_) body(layer);
-    wait_for(device_);
-    SharedBuffer clock(device_, 16);
-    auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
-    const Graph graph(device_, [&] {
-      run(device_, StartClock{ns});
-      for (const Layer& layer : all_) body(layer);
-      run(device_, StartClock{ns + 1});
-    });
-    std::vector<double> us;
-    for (int i = 0; i < 12; ++i) {
-      graph.launch();
-      wait_for(device_);
-      us.push_back(1e-3 * static_cast<double>(ns[1] - ns[0]) / layers_);
-    }
-    std::ranges::sort(us);
-    const double median = us[us.size() / 2];
-    std::printf("%-8s %-8s T=%-3lld %-10s %8.2f us %9.2f MB %5.1f %%\n", shape_.name, std::string(name_of(type_)).c_str(),
-                static_cast<long long>(tokens_), name, median, bytes * 1e-6, 100.0 * bytes / (median * kReadGbPerS * 1e3));
+    const double median = bench::microseconds(device_, all_, 12, body);
+    std::printf("%-8s %-8s T=%-3lld %-10s %8.2f us %9.2f MB %5.1f %%\n", shape_.name,
+                std::string(name_of(type_)).c_str(), static_cast<long long>(tokens_), name, median,
+                bytes * 1e-6, 100.0 * bytes / (median * kReadGbPerS * 1e3));
   }
 
   Shape shape_;
@@ -242,23 +212,12 @@ class Bench {
   std::int64_t context_;
   int layers_;
   Device device_;
-  std::vector<std::byte> pattern_;
-  std::vector<Buffer> buffers_;
+  bench::Memory memory_{device_, 0.03F};
   std::vector<Layer> all_;
   ExpertLayout expert_;
-  Tensor residual_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, gated_, upped_, norm_, radians_, positions_,
-      sequences_, table_;
+  Tensor residual_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, gated_, upped_, norm_,
+      radians_, positions_, sequences_, table_;
 };
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 }  // namespace
 }  // namespace moetune
@@ -275,16 +234,23 @@ int main(int argc, char** argv) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
       const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
-      if (argument.starts_with("tokens=")) tokens = split(value);
-      else if (argument.starts_with("type=")) types = split(value);
-      else if (argument.starts_with("context=")) context = std::stoll(value);
-      else if (argument.starts_with("layers=")) layers = std::stoi(value);
-      else names.push_back(argument);
+      if (argument.starts_with("tokens="))
+        tokens = bench::split(value);
+      else if (argument.starts_with("type="))
+        types = bench::split(value);
+      else if (argument.starts_with("context="))
+        context = std::stoll(value);
+      else if (argument.starts_with("layers="))
+        layers = std::stoi(value);
+      else
+        names.push_back(argument);
     }
     for (const Shape& shape : kShapes)
-      if (std::ranges::find(names, shape.name) != names.end() || std::ranges::find(names, "all") != names.end())
+      if (std::ranges::find(names, shape.name) != names.end() ||
+          std::ranges::find(names, "all") != names.end())
         for (const std::string& type : types)
-          for (const std::string& count : tokens) Bench(shape, number_type_named(type).value(), std::stoll(count), context, layers).print();
+          for (const std::string& count : tokens)
+            Bench(shape, number_type_named(type).value(), std::stoll(count), context, layers).print();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -8,24 +8,20 @@
 // TFLOP/s and GB/s of the weights that are touched.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/attention.h"
-#include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/gemm.h"
-#include "kernels/graph.h"
 #include "kernels/mla_attention.h"
-#include "kernels/next_tokens.h"
 #include "kernels/norm_gemm.h"
-#include "kernels/number_convert.h"
 #include "kernels/place_heads.h"
 #include "kernels/prompt_path.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
+#include "tests/bench/cuda_bench.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -54,11 +50,6 @@ class Bench {
         path_(std::move(path)),
         device_(Cuda(0)) {
     std::mt19937 random(1);
-    pattern_.resize(std::size_t{1} << 22);
-    for (std::size_t i = 0; i < pattern_.size(); i += 2) {
-      const std::uint16_t half = bf16_from_f32((static_cast<float>(random() % 2001) - 1000.0F) * 3e-5F);
-      std::memcpy(pattern_.data() + i, &half, 2);
-    }
     const std::int64_t q = shape.heads * shape.head_dim;
     const std::int64_t kv = shape.kv_heads * shape.head_dim;
     const auto f32 = [&](std::initializer_list<std::int64_t> dims) { return tensor(NumberType::f32, dims); };
@@ -71,14 +62,14 @@ class Bench {
     rows_ = f32({tokens, shape.k, shape.hidden});
     norm_ = f32({shape.hidden});
     const std::vector<float> ones(static_cast<std::size_t>(shape.hidden), 1.0F);
-    put(norm_, ones.data());
+    memory_.put(norm_, ones.data());
     std::vector<std::int32_t> table(static_cast<std::size_t>(shape.experts));
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
     table_ = tensor(NumberType::i32, {shape.experts});
-    put(table_, table.data());
+    memory_.put(table_, table.data());
     std::vector<float> start(static_cast<std::size_t>(residual_.elements()));
     for (float& value : start) value = static_cast<float>(random() % 2001) * 1e-3F - 1.0F;
-    put(residual_, start.data());
+    memory_.put(residual_, start.data());
     if (shape.latent_heads > 0) {
       latent_ = f32({tokens, shape.latent_heads, 512});
       latent_rope_ = f32({tokens, shape.latent_heads, 64});
@@ -89,9 +80,9 @@ class Bench {
     for (std::size_t i = 0; i < at.size(); ++i) at[i] = static_cast<std::int32_t>(i);
     positions_ = tensor(NumberType::i32, {tokens});
     sequences_ = tensor(NumberType::i32, {tokens});
-    put(positions_, at.data());
+    memory_.put(positions_, at.data());
     std::ranges::fill(at, 0);
-    put(sequences_, at.data());
+    memory_.put(sequences_, at.data());
     if (q > 0) {
       q_ = f32({tokens, shape.heads, shape.head_dim});
       k_ = f32({tokens, shape.kv_heads, shape.head_dim});
@@ -102,13 +93,13 @@ class Bench {
     expert_ = ExpertLayout::of(type, shape.hidden, shape.inner, Packing::tiles);
     for (int layer = 0; layer < layers; ++layer) {
       Layer one;
-      one.router = matrix(NumberType::bf16, shape.experts, shape.hidden, Packing::rows);
-      one.experts = memory(expert_.bytes * shape.experts);
+      one.router = memory_.matrix(NumberType::bf16, shape.experts, shape.hidden, Packing::rows);
+      one.experts = memory_.bytes(expert_.bytes * shape.experts);
       if (q > 0) {
-        one.q = matrix(NumberType::bf16, q, shape.hidden);
-        one.k = matrix(NumberType::bf16, kv, shape.hidden);
-        one.v = matrix(NumberType::bf16, kv, shape.hidden);
-        one.o = matrix(NumberType::bf16, shape.hidden, q);
+        one.q = memory_.matrix(NumberType::bf16, q, shape.hidden);
+        one.k = memory_.matrix(NumberType::bf16, kv, shape.hidden);
+        one.v = memory_.matrix(NumberType::bf16, kv, shape.hidden);
+        one.o = memory_.matrix(NumberType::bf16, shape.hidden, q);
         one.keys = tensor(NumberType::bf16, {1, tokens, kv});
         one.values = tensor(NumberType::bf16, {1, tokens, kv});
       }
@@ -151,26 +142,9 @@ class Bench {
     std::byte* experts = nullptr;
   };
 
-  std::byte* memory(std::int64_t bytes) {
-    buffers_.emplace_back(device_, bytes);
-    for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(pattern_.size()))
-      copy_to_device(device_, pattern_.data(), buffers_.back().data() + at,
-                     std::min<std::int64_t>(bytes - at, static_cast<std::int64_t>(pattern_.size())));
-    return buffers_.back().data();
-  }
   Tensor tensor(NumberType type, std::initializer_list<std::int64_t> dims) {
-    std::int64_t bytes = element_bytes(type);
-    for (const std::int64_t dim : dims) bytes *= dim;
-    return {memory(bytes), type, dims};
+    return memory_.tensor(type, dims);
   }
-  void put(const Tensor& to, const void* from) {
-    copy_to_device(device_, from, to.data(), to.elements() * element_bytes(to.type()));
-  }
-  WeightMatrix matrix(NumberType type, std::int64_t out, std::int64_t in, Packing packing = Packing::tiles) {
-    const MatrixLayout layout = MatrixLayout::of(type, out, in, packing);
-    return {memory(layout.bytes), layout};
-  }
-
   void project(const Layer& l) {
     run(device_,
         NormGemm{.x = residual_,
@@ -240,23 +214,7 @@ class Bench {
   template <class Body>
   void row(const char* name, double flops, double bytes, const Body& body) {
     if (!ops_.empty() && std::ranges::find(ops_, name) == ops_.end()) return;
-    for (const Layer& layer : all_) body(layer);
-    wait_for(device_);
-    SharedBuffer clock(device_, 16);
-    auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
-    const Graph graph(device_, [&] {
-      run(device_, StartClock{ns});
-      for (const Layer& layer : all_) body(layer);
-      run(device_, StartClock{ns + 1});
-    });
-    std::vector<double> us;
-    for (int i = 0; i < 7; ++i) {
-      graph.launch();
-      wait_for(device_);
-      us.push_back(1e-3 * static_cast<double>(ns[1] - ns[0]) / layers_);
-    }
-    std::ranges::sort(us);
-    const double median = us[us.size() / 2];
+    const double median = bench::microseconds(device_, all_, 7, body);
     std::printf("%-8s %-8s %-8s T=%-5lld %-10s %9.1f us %7.1f TFLOP/s %7.0f GB/s\n", shape_.name,
                 std::string(name_of(type_)).c_str(), path_.c_str(), static_cast<long long>(tokens_), name,
                 median, flops / median * 1e-6, bytes / median * 1e-3);
@@ -270,23 +228,12 @@ class Bench {
   std::vector<std::string> ops_;
   std::string path_;
   Device device_;
-  std::vector<std::byte> pattern_;
-  std::vector<Buffer> buffers_;
+  bench::Memory memory_{device_, 0.03F};
   std::vector<Layer> all_;
   ExpertLayout expert_;
   Tensor residual_, y_, normed_, q_, k_, v_, attended_, logits_, ids_, weights_, rows_, norm_, radians_,
       positions_, sequences_, table_, latent_, latent_rope_, latent_y_, latent_cache_;
 };
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 void take_path(const std::string& name) {
   PromptPath path;
@@ -321,13 +268,13 @@ int main(int argc, char** argv) {
       const std::size_t equals = argument.find('=');
       const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
       if (argument.starts_with("tokens="))
-        tokens = split(value);
+        tokens = bench::split(value);
       else if (argument.starts_with("type="))
-        types = split(value);
+        types = bench::split(value);
       else if (argument.starts_with("path="))
-        paths = split(value);
+        paths = bench::split(value);
       else if (argument.starts_with("ops="))
-        ops = split(value);
+        ops = bench::split(value);
       else if (argument.starts_with("layers="))
         layers = std::stoi(value);
       else
