@@ -212,7 +212,9 @@ std::string slo_text(const Contender& contender, const ChoiceInput& input) {
   const std::string level =
       fmt::format("the service level {} <= {} ms", input.slo->metric, input.slo->limit_ms);
   const auto ms = value_for(*input.slo, contender.metrics);
-  if (!ms) return level + " is not known to be kept: too few samples";
+  if (!ms)
+    return level + " is not known to be kept: " +
+           (contender.metrics.contains(metric_of(*input.slo)) ? "too few samples" : "it was not measured");
   return fmt::format("{} {}: {} ms", *ms <= input.slo->limit_ms ? "meets" : "misses", level,
                      number_text(metric_of(*input.slo), *ms));
 }

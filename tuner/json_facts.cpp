@@ -129,7 +129,11 @@ Workload workload_from_json(const json& object, const std::string& where) {
   workload.piece_gap_seconds = pause_or_none(fields, "piece_gap_seconds");
   if (fields.has("prewarmed")) workload.prewarmed = fields.flag("prewarmed");
   if (fields.has("poisson_arrivals")) workload.poisson_arrivals = fields.flag("poisson_arrivals");
-  if (fields.has("arrivals_per_s")) workload.arrivals_per_s = number_between(fields, "arrivals_per_s", 1e-6, 1e6);
+  if (fields.has("arrivals_per_s")) {
+    workload.arrivals_per_s = number_between(fields, "arrivals_per_s", 1e-6, 1e6);
+    if (!workload.poisson_arrivals)
+      refuse(fields.place("arrivals_per_s"), shown(fields.required("arrivals_per_s")), "it beside \"poisson_arrivals\": true, or left out");
+  }
   if (fields.has("seed")) workload.seed = fields.unsigned_integer("seed");
   if (workload.rounds > 1 && workload.round_prompt_tokens == 0)
     refuse(fields.place("round_prompt_tokens"), "0 with " + std::to_string(workload.rounds) + " rounds", "1 or more");

@@ -83,7 +83,11 @@ std::shared_ptr<const Checkpoint> fitted(const std::shared_ptr<const Checkpoint>
     if (setup.device_bytes > 0 && needed > setup.device_bytes) continue;
     return std::make_shared<Checkpoint>(Preset{.spec = spec, .source = "", .seed = checkpoint->seed()});
   }
-  throw std::bad_alloc();
+  const std::int64_t least =
+      plan_memory(with_layers(whole, setup, 1), options, limits_of(setup)).total() + read_bytes;
+  throw NoFeasibleConfiguration(whole.name + ": one layer needs " + std::to_string(least) + " bytes, " +
+                                std::to_string(least - setup.device_bytes) +
+                                " more than there are; fewer experts or --tokens free them");
 }
 
 }  // namespace

@@ -87,6 +87,13 @@ echo '{"name": "s", "parameters": [{"name": "top_k", "kind": "ordinal", "values"
 refused "not_json.json" tune --space not_json.json
 echo '{"name": "w", "prompt_tokens": 0, "output_tokens": 4}' > workload.json
 refused "workload.json.*prompt_tokens.*0" measure --workload ./workload.json
+echo '{"name": "w", "prompt_tokens": 4, "output_tokens": 4, "sequences": 2, "arrivals_per_s": 5}' > workload.json
+refused "workload.json.*arrivals_per_s.*poisson_arrivals" measure --workload ./workload.json
+refused "--type.*--op" measure --type int8
+refused "--op" measure --op ""
+mkfifo pipe
+refused "--out.*no regular file" logits --tokens 1,2 --out pipe
+[[ -p pipe ]] || fail "a pipe was replaced by a file"
 echo "too short" > short.txt
 refused "short.txt|too few" measure --calibration short.txt
 

@@ -282,7 +282,7 @@ TEST(Choose, NamesTheServiceLevel) {
                        "configuration keeps it."));
   run.slo = Slo{"ttft", 200.0};
   EXPECT_TRUE(has_text(run.choice().reason,
-                       " The service level ttft <= 200 ms is not known to be kept: too few samples."));
+                       " The service level ttft <= 200 ms is not known to be kept: it was not measured."));
 }
 
 TEST(Choose, TheServiceLevelExcludesWhatMissesIt) {

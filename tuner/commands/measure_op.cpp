@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -123,25 +124,32 @@ EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions
 void add_measure_op_options(CLI::App& command, MeasureOpOptions& options) {
   std::string names;
   for (const OpFacts& op : known_ops()) names += (names.empty() ? "" : ", ") + op.name;
-  add_text_option(command, "--op", options.ops, "NAME,NAME|all",
-                  "Time ops of the model instead of workloads: " + names);
-  add_text_option(command, "--tokens", options.tokens, "N,N",
-                  "With --op: tokens of a step, each at the end of a context of its own");
-  add_text_option(command, "--type", options.type, "TYPE",
-                  "With --op: number type of the routed experts, as --set expert_quant=TYPE");
-  add_parsed_option(
-      command, "--context", options.context,
-      [](const std::string& flag, const std::string& text) {
-        return parse_whole_number(flag, text, 1, 1 << 24);
-      },
-      "N", "With --op: tokens that each token attends to (default: 512)");
-  add_flag(command, "--prompt", options.is_prompt, "With --op: the tokens follow each other in one sequence");
-  add_parsed_option(
-      command, "--runs", options.runs,
-      [](const std::string& flag, const std::string& text) {
-        return parse_whole_number(flag, text, least_runs, 100000);
-      },
-      "N", "With --op: launches of the graph that are timed", "25");
+  CLI::Option* op = add_text_option(command, "--op", options.ops, "NAME,NAME|all",
+                                    "Time ops of the model instead of workloads: " + names);
+  op->check([](const std::string& text) {
+    return text.empty() ? std::string("'' (accepted: all, or names of ops)") : std::string();
+  });
+  // Each means nothing to a workload: given without --op it must not be dropped in silence.
+  const std::vector<CLI::Option*> details{
+      add_text_option(command, "--tokens", options.tokens, "N,N",
+                      "With --op: tokens of a step, each at the end of a context of its own"),
+      add_text_option(command, "--type", options.type, "TYPE",
+                      "With --op: number type of the routed experts, as --set expert_quant=TYPE"),
+      add_parsed_option(
+          command, "--context", options.context,
+          [](const std::string& flag, const std::string& text) {
+            return parse_whole_number(flag, text, 1, 1 << 24);
+          },
+          "N", "With --op: tokens that each token attends to (default: 512)"),
+      add_flag(command, "--prompt", options.is_prompt,
+               "With --op: the tokens follow each other in one sequence"),
+      add_parsed_option(
+          command, "--runs", options.runs,
+          [](const std::string& flag, const std::string& text) {
+            return parse_whole_number(flag, text, least_runs, 100000);
+          },
+          "N", "With --op: launches of the graph that are timed, 6 or more", "25")};
+  for (CLI::Option* detail : details) detail->needs(op);
 }
 
 ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options,

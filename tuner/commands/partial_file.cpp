@@ -15,6 +15,9 @@ PartialFile::PartialFile(const std::string& flag, std::string path)
   if (path_.empty()) throw InputError(flag, "''", "a file to write");
   if (std::filesystem::is_directory(path_))
     throw InputError(flag, "'" + path_ + "' is a directory", "a file to write");
+  // finish() puts a new file in its place: a device node or pipe would be gone.
+  if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))
+    throw InputError(flag, "'" + path_ + "' is no regular file", "a file to write");
   file_.open(partial_path_, std::ios::binary | std::ios::trunc);
   if (!file_)
     throw InputError(flag, "cannot write '" + partial_path_ + "': " + std::strerror(errno),

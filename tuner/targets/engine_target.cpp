@@ -216,6 +216,7 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
   same.latency_seconds = wanted.latency_seconds;
   if (to_json_value(same) != to_json_value(wanted)) return false;
   setup_ = std::move(wanted);
+  found_arrivals_ = false;
   return true;
 }
 
@@ -250,6 +251,7 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
   ContentHash hash;
   for (const std::string& text : {spec.content_hash, to_json_value(named).dump(), reference_build_key()}) hash.add_text(text);
   const std::string folder = arrival_rate_folder();
+  found_arrivals_ = true;
   workload.arrivals_per_s = read_arrival_rate(folder, hash.hex());
   if (workload.arrivals_per_s > 0.0) return;
   progress("finding the rate of arrivals");
@@ -273,7 +275,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
                       counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter());
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
-  if (setup_.workload.arrivals_per_s > 0.0) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
+  if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
   metrics["device_bytes"] = exact_measurement(static_cast<double>(latency.stats.device_bytes));
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());

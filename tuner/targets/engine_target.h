@@ -77,6 +77,7 @@ class EngineTarget : public Target {
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;
+  bool found_arrivals_ = false;  // the rate was measured, not given
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
   std::optional<GpuPower> power_;  // of the GPU that is measured
