@@ -53,7 +53,7 @@ TEST(OpBench, FewerLayersWhereMemoryIsShort) {
   EXPECT_LT(limited.spec().layers, kWantedLayers);
   EXPECT_EQ(limited.time("moe", 1, 1).layers, limited.spec().layers);
   setup.device_bytes = 1 << 10;
-  EXPECT_THROW(OpBench(checkpoint, default_options(DeviceKind::cpu), setup), std::bad_alloc);
+  EXPECT_THROW(OpBench(checkpoint, default_options(DeviceKind::cpu), setup), NoFeasibleConfiguration);
 }
 
 TEST(OpBench, RefusesWhatTheModelHasNot) {
