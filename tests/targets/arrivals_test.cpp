@@ -7,13 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint.h"
-#include "tests/support/source_dir.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_moe_runs.h"
 
 namespace moetune {
 namespace {
 
-class Arrivals : public ::testing::Test {
+class Arrivals : public testing::TinyMoeRuns {
  protected:
   Workload workload(double per_s) const {
     Workload workload{.name = "w", .prompt_tokens = 12, .output_tokens = 5, .sequences = 3};
@@ -21,16 +21,6 @@ class Arrivals : public ::testing::Test {
     workload.arrivals_per_s = per_s;
     return workload;
   }
-  RunTimes run(const Workload& workload, std::uint64_t number = 0) {
-    Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
-    RunTimes times = run_workload(engine, workload, text_, number);
-    tokens_ = engine.stats().tokens;
-    return times;
-  }
-
-  std::shared_ptr<const Checkpoint> checkpoint_ = open_checkpoint(source_dir() + "/engine/models/tiny-moe");
-  TokenSource text_ = calibration_tokens(*checkpoint_, "", 0);
-  std::int64_t tokens_ = 0;  // that went through the layers
 };
 
 TEST_F(Arrivals, EveryRequestGetsAllItsTokens) {

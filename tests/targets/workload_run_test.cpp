@@ -4,25 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint.h"
-#include "tests/support/source_dir.h"
+#include "tests/support/tiny_moe_runs.h"
 #include "tuner/targets/latency.h"
 
 namespace moetune {
 namespace {
 
-class WorkloadRun : public ::testing::Test {
- protected:
-  RunTimes run(const Workload& workload, std::uint64_t number = 0) {
-    Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
-    RunTimes times = run_workload(engine, workload, text_, number);
-    tokens_ = engine.stats().tokens;
-    return times;
-  }
-
-  std::shared_ptr<const Checkpoint> checkpoint_ = open_checkpoint(source_dir() + "/engine/models/tiny-moe");
-  TokenSource text_ = calibration_tokens(*checkpoint_, "", 0);
-  std::int64_t tokens_ = 0;  // that went through the layers
-};
+class WorkloadRun : public testing::TinyMoeRuns {};
 
 TEST_F(WorkloadRun, ChatIsOnePromptAndItsTokens) {
   const RunTimes times = run({.name = "chat", .prompt_tokens = 40, .output_tokens = 6});

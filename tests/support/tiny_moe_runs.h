@@ -1,0 +1,31 @@
+// Runs workloads on the embedded model, on the CPU, each on an engine of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "engine/checkpoint.h"
+#include "engine/engine.h"
+#include "engine/tokenizer.h"
+#include "tests/support/source_dir.h"
+#include "tuner/targets/workload_run.h"
+
+namespace moetune::testing {
+
+class TinyMoeRuns : public ::testing::Test {
+ protected:
+  RunTimes run(const Workload& workload, std::uint64_t number = 0) {
+    Engine engine(checkpoint_, {}, limits_of(workload, DeviceKind::cpu));
+    RunTimes times = run_workload(engine, workload, text_, number);
+    tokens_ = engine.stats().tokens;
+    return times;
+  }
+
+  std::shared_ptr<const Checkpoint> checkpoint_ = open_checkpoint(source_dir() + "/engine/models/tiny-moe");
+  TokenSource text_ = calibration_tokens(*checkpoint_, "", 0);
+  std::int64_t tokens_ = 0;  // that went through the layers
+};
+
+}  // namespace moetune::testing
