@@ -84,7 +84,7 @@ TEST(NightlyCheck, AnIntervalAboveHalfTheThresholdIsARegressionThatSaysWhereItIs
 }
 
 TEST(NightlyCheck, TheThresholdDecidesByTheIntervalNotByTheValue) {
-  EXPECT_EQ(judge_nightly(night(1.03, 1.0, 1.0, 0.02)).verdict, NightlyVerdict::ok) << "below half of it it is not searched for";
+  EXPECT_EQ(judge_nightly(night(1.02, 1.0, 1.0, 0.05)).verdict, NightlyVerdict::ok) << "below half of it it is not searched for";
   EXPECT_EQ(judge_nightly(night(1.06, 1.0, 1.0, 0.6)).verdict, NightlyVerdict::indeterminate);
   EXPECT_EQ(judge_nightly(night(1.0, 1.0, 1.0, 0.6)).verdict, NightlyVerdict::indeterminate) << "too wide to say ok";
   NightlyInput coarse = night(1.06, 1.0, 1.0);

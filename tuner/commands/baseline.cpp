@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/facts/error.h"
 #include "tuner/launch_profile.h"
 #include "tuner/report/escape.h"
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -140,7 +142,8 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"device_memory_bytes", setup.device_memory_bytes},
           {"latency_seconds", setup.latency_seconds},
           {"usd_per_hour", setup.usd_per_hour},
-          {"timing_only", setup.timing_only}};
+          {"timing_only", setup.timing_only},
+          {"injected_delay_ms", setup.injected_delay_ms}};
 }
 
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where) {
@@ -156,6 +159,7 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.latency_seconds = fields.number("latency_seconds");
   setup.usd_per_hour = fields.number("usd_per_hour");
   setup.timing_only = fields.flag("timing_only");
+  setup.injected_delay_ms = fields.number("injected_delay_ms");
   return setup;
 }
 
@@ -247,6 +251,7 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
   EngineTargetSetup named = setup_;
   named.latency_seconds = 0.0;
   named.timing_only = false;
+  named.injected_delay_ms = 0.0;
   named.workload.seed = 0;
   ContentHash hash;
   for (const std::string& text : {spec.content_hash, to_json_value(named).dump(), reference_build_key()}) hash.add_text(text);
@@ -269,6 +274,10 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
 }
 
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
+  if (setup_.injected_delay_ms > 0.0)
+    engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](auto&&...) {
+      std::this_thread::sleep_for(delay);
+    });
   const bool counts_energy = power_ && power_->problem().empty();
   const LatencyResult latency =
       measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,

@@ -35,6 +35,7 @@ struct EngineTargetSetup {
   double latency_seconds = 3.0;          // most time for timing one configuration
   double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
   bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
+  double injected_delay_ms = 0.0;        // for tests: waited for after every layer's routing while timing
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
