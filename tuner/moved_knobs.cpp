@@ -1,7 +1,7 @@
 #include "tuner/moved_knobs.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -19,17 +19,19 @@ std::set<std::string> differing_knobs(const Configuration& a, const Configuratio
   return names;
 }
 
-// How the ratio of two configurations changed: b's slowdown over a's. The four measurements are taken for
-// independent, which is on the safe side: those of one night share its mood.
+// b over a within each pass: what both met in that pass divides out.
+std::vector<double> ratios_of(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t pass = 0; pass < std::min(a.size(), b.size()); ++pass) ratios.push_back(b[pass] / a[pass]);
+  return ratios;
+}
+
+// How the ratio of two configurations changed; empty: one has too few rounds.
 std::optional<Slowdown> change_between(const NightlyPoint& a, const NightlyPoint& b) {
   if (!a.slowdown || !b.slowdown) return std::nullopt;
-  const auto logarithm = [](double share) { return std::log1p(share); };
-  const double value = logarithm(b.slowdown->value) - logarithm(a.slowdown->value);
-  const auto up = [&](const Slowdown& s) { return logarithm(s.high) - logarithm(s.value); };
-  const auto down = [&](const Slowdown& s) { return logarithm(s.value) - logarithm(s.low); };
-  return Slowdown{.value = std::expm1(value),
-                  .low = std::expm1(value - std::hypot(down(*b.slowdown), up(*a.slowdown))),
-                  .high = std::expm1(value + std::hypot(up(*b.slowdown), down(*a.slowdown)))};
+  const Slowdown change = slowdown_since(ratios_of(a.rounds_then, b.rounds_then), ratios_of(a.rounds_now, b.rounds_now));
+  if (!change.interval) return std::nullopt;
+  return change;
 }
 
 }  // namespace
@@ -43,12 +45,12 @@ MovedKnobs moved_knobs(const std::vector<NightlyPoint>& points, const Objective&
       const std::set<std::string> knobs = differing_knobs(points[i].configuration, points[j].configuration);
       const std::optional<Slowdown> change = change_between(points[i], points[j]);
       if (!change) continue;
-      if (change->low > threshold / 2 || change->high < -threshold / 2) {
+      if (change->interval->low > threshold / 2 || change->interval->high < -threshold / 2) {
         suspects.insert(knobs.begin(), knobs.end());
         moved.reasons.push_back(fmt::format("{} of the {} over the {}'s changed by {:.1f} % (95 % interval {:.1f} % to {:.1f} %)",
                                             objective.metric, name_of(points[j].role), name_of(points[i].role), 100.0 * change->value,
-                                            100.0 * change->low, 100.0 * change->high));
-      } else if (knobs.size() == 1 && change->low > -threshold && change->high < threshold) {
+                                            100.0 * change->interval->low, 100.0 * change->interval->high));
+      } else if (knobs.size() == 1 && change->interval->low > -threshold && change->interval->high < threshold) {
         cleared.insert(*knobs.begin());
       }
     }

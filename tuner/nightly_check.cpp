@@ -1,7 +1,7 @@
 #include "tuner/nightly_check.h"
 
 #include <algorithm>
-#include <cmath>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -10,9 +10,6 @@
 
 namespace moetune {
 namespace {
-
-// One process's own interval says how well that process is known, not what the next one gives (statistics.h).
-constexpr std::int64_t fewest_processes = 6;
 
 // Fields under which the machine runs, as opposed to the program that is checked.
 bool runs_under_other_software(const Staleness& staleness) {
@@ -30,7 +27,7 @@ std::string canaries_text(const std::vector<NightlyPoint>& points) {
     if (!point.failure.empty())
       text += point.failure;
     else
-      text += point.slowdown ? slowdown_text(*point.slowdown) : "has no interval to compare with";
+      text += point.slowdown ? "is " + slowdown_text(*point.slowdown) : "has nothing to compare with";
   }
   return text;
 }
@@ -41,9 +38,9 @@ std::string origin_text(const NightlyInput& input) {
   int known = 0;
   for (std::size_t i = 1; i < input.points.size(); ++i) {
     const std::optional<Slowdown>& slowdown = input.points[i].slowdown;
-    if (!slowdown) continue;
+    if (!slowdown || !slowdown->interval) continue;
     ++known;
-    moved += slowdown->low > 0.0 ? 1 : 0;
+    moved += slowdown->interval->low > 0.0 ? 1 : 0;
   }
   if (known == 0) return "No canary can say whether the machine or the configuration is slower.";
   const std::string what = canaries_text(input.points);
@@ -56,23 +53,20 @@ std::string origin_text(const NightlyInput& input) {
 const NightlyPoint* better_canary(const NightlyInput& input) {
   for (std::size_t i = 1; i < input.points.size(); ++i) {
     const NightlyPoint& point = input.points[i];
-    if (!point.over_baseline || !point.over_baseline->low || !point.over_baseline->high) continue;
+    if (!point.over_baseline || !point.over_baseline->interval) continue;
     const GateVerdict gate = judge(point.now, input.gate).verdict;
     const bool is_accurate =
         gate == GateVerdict::met || (gate == GateVerdict::unknown && point.role == NightlyRole::standard);
-    const bool is_better = input.objective.maximize ? *point.over_baseline->low > 1.0 + input.threshold / 2
-                                                    : *point.over_baseline->high < 1.0 - input.threshold / 2;
+    const bool is_better = point.over_baseline->interval->high < -input.threshold / 2;
     if (is_accurate && is_better) return &point;
   }
   return nullptr;
 }
 
-// Which of the two has none.
-std::string missing_interval(const NightlyPoint& baseline, const std::string& metric) {
-  const auto then = baseline.then.find(metric);
-  if (then == baseline.then.end() || !then->second.low || then->second.processes < fewest_processes)
-    return "in the profile: a tune with a final round makes one";
-  return "tonight";
+// Which of the two has too few rounds.
+std::string missing_rounds(const NightlyPoint& baseline) {
+  if (std::ssize(baseline.rounds_then) >= fewest_rounds) return fmt::format("Tonight gave {} rounds", baseline.rounds_now.size());
+  return fmt::format("The profile holds {} rounds of its final round (a tune of this build keeps them)", baseline.rounds_then.size());
 }
 
 std::string joined(const std::vector<std::string>& texts) {
@@ -111,26 +105,18 @@ std::string_view name_of(NightlyVerdict verdict) {
   return "?";
 }
 
-std::optional<Slowdown> slowdown_between(const Measurement& then, const Measurement& now, bool larger_is_better) {
-  if (!then.low || !then.high || !now.low || !now.high) return std::nullopt;
-  if (std::min(then.processes, now.processes) < fewest_processes) return std::nullopt;
-  if (std::min({then.value, *then.low, *then.high, now.value, *now.low, *now.high}) <= 0.0) return std::nullopt;
-  const auto up = [](const Measurement& m) { return std::log(*m.high / m.value); };
-  const auto down = [](const Measurement& m) { return std::log(m.value / *m.low); };
-  const Measurement& top = larger_is_better ? then : now;
-  const Measurement& bottom = larger_is_better ? now : then;
-  const double ratio = std::log(top.value / bottom.value);
-  return Slowdown{.value = std::expm1(ratio),
-                  .low = std::expm1(ratio - std::hypot(down(top), up(bottom))),
-                  .high = std::expm1(ratio + std::hypot(up(top), down(bottom)))};
-}
-
-std::string slowdown_text(const Slowdown& slowdown) {
-  const bool is_faster = slowdown.value < 0.0;
-  const double sign = is_faster ? -1.0 : 1.0;
-  return fmt::format("{:.1f} % {} (95 % interval {:.1f} % to {:.1f} %)", 100.0 * std::abs(slowdown.value),
-                     is_faster ? "faster" : "slower", 100.0 * sign * (is_faster ? slowdown.high : slowdown.low),
-                     100.0 * sign * (is_faster ? slowdown.low : slowdown.high));
+void compare_rounds(std::vector<NightlyPoint>& points, const Objective& objective) {
+  if (points.empty()) return;
+  const std::vector<double> baseline = points.front().failure.empty() ? points.front().rounds_now : std::vector<double>();
+  for (NightlyPoint& point : points) {
+    if (!point.failure.empty() || point.rounds_now.empty()) continue;
+    const auto worse = [&](const auto& compare, std::span<const double> before, std::span<const double> now) {
+      return objective.maximize ? compare(now, before) : compare(before, now);
+    };
+    if (!point.rounds_then.empty()) point.slowdown = worse(slowdown_since, point.rounds_then, point.rounds_now);
+    if (point.role != NightlyRole::baseline && baseline.size() == point.rounds_now.size())
+      point.over_baseline = worse(paired_slowdown, baseline, point.rounds_now);
+  }
 }
 
 NightlyResult judge_nightly(const NightlyInput& input) {
@@ -157,15 +143,15 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   const GateJudgement gate = judge(baseline.now, input.gate);
   if (gate.verdict == GateVerdict::missed && !gate.straddles && judge(baseline.then, input.gate).verdict == GateVerdict::met)
     return conclude(NightlyVerdict::regression, fmt::format("The baseline's configuration {}; then it met it.", gate.words));
-  if (!baseline.slowdown)
-    return conclude(NightlyVerdict::indeterminate,
-                    fmt::format("The {} of the baseline's configuration has no interval over {} or more processes, {}.",
-                                input.objective.metric, fewest_processes, missing_interval(baseline, input.objective.metric)));
+  if (!baseline.slowdown || !baseline.slowdown->interval)
+    return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} are the fewest that can be judged.",
+                                                               missing_rounds(baseline), fewest_rounds));
 
   const Slowdown& slowdown = *baseline.slowdown;
   const double half = input.threshold / 2;
   const std::string measured = fmt::format("{} is {}", input.objective.metric, slowdown_text(slowdown));
-  if (slowdown.low > half) {
+  const SlowdownVerdict judged = judge_slowdown(slowdown, input.threshold);
+  if (judged == SlowdownVerdict::regression) {
     const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured, per_cent(input.threshold), origin_text(input));
     if (runs_under_other_software(input.staleness))
       return conclude(NightlyVerdict::stale,
@@ -173,7 +159,7 @@ NightlyResult judge_nightly(const NightlyInput& input) {
                                   input.staleness.differences_text()));
     return conclude(NightlyVerdict::regression, beyond);
   }
-  if (slowdown.high < -half) {
+  if (slowdown.interval->high < -half) {
     if (runs_under_other_software(input.staleness))
       return conclude(NightlyVerdict::stale, fmt::format("{} under other software than the baseline's ({}): its numbers are stale.",
                                                          measured, input.staleness.differences_text()));
@@ -181,15 +167,13 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   }
   if (const NightlyPoint* canary = better_canary(input))
     return conclude(NightlyVerdict::stale,
-                    fmt::format("The choice does not hold any more: the {} ({}) has now {:.3g} times the baseline's {} (95 % interval "
-                                "{:.3g} to {:.3g}).",
-                                name_of(canary->role), canary->configuration.key(), canary->over_baseline->value, input.objective.metric,
-                                *canary->over_baseline->low, *canary->over_baseline->high));
-  if (slowdown.high < input.threshold)
+                    fmt::format("The choice does not hold any more: against the baseline's configuration the {} ({}) is {}.",
+                                name_of(canary->role), canary->configuration.key(), slowdown_text(*canary->over_baseline)));
+  if (judged == SlowdownVerdict::ok)
     return conclude(NightlyVerdict::ok, fmt::format("{}: no slowdown of {}.", measured, per_cent(input.threshold)));
   return conclude(NightlyVerdict::indeterminate,
-                  fmt::format("{}: too wide to tell a slowdown of {} from none. A quieter machine or more time (--measuring) narrows it.",
-                              measured, per_cent(input.threshold)));
+                  fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would.", measured,
+                              per_cent(input.threshold), rounds_needed(slowdown, input.threshold)));
 }
 
 Metrics metrics_of(const ProfilePoint& point) {

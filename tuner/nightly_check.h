@@ -11,26 +11,11 @@
 #include "engine/facts/launch_profile.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/objective.h"
+#include "tuner/slowdown.h"
 #include "tuner/staleness.h"
 #include "tuner/trial.h"
 
 namespace moetune {
-
-// How much worse something is now than then, as a share with its 95 % interval: 0.05 is 5 % slower. Of a
-// metric where larger is better: the share by which the reciprocal grew.
-struct Slowdown {
-  double value = 0.0;
-  double low = 0.0;
-  double high = 0.0;
-};
-
-// Of two measurements that each have an interval over 6 or more processes; empty where one has none or is not
-// above 0. The two are
-// independent: on the logarithm their half widths add up as squares, each side by itself.
-std::optional<Slowdown> slowdown_between(const Measurement& then, const Measurement& now, bool larger_is_better);
-
-// "7.2 % slower (95 % interval 5.1 % to 9.4 %)", "0.4 % slower (95 % interval -1.9 % to 2.8 %)"
-std::string slowdown_text(const Slowdown& slowdown);
 
 enum class NightlyRole : std::uint8_t { baseline, standard, runner_up };
 std::string_view name_of(NightlyRole role);  // "baseline", "default", "runner-up"
@@ -41,11 +26,19 @@ struct NightlyPoint {
   Configuration configuration;
   Metrics then;
   Metrics now;
-  std::optional<Slowdown> slowdown;  // of the objective
-  // Now: its objective over the baseline's in the same pass; empty: it is the baseline, or one of them failed.
-  std::optional<Measurement> over_baseline;
+  // The objective in each pass of the final round that the profile rests on, and in each of tonight's. Passes
+  // of one night are the same for all points. Empty: it was not in one.
+  std::vector<double> rounds_then;
+  std::vector<double> rounds_now;
   std::string failure;  // "crashed: ..."; empty: it was measured
+
+  // As compare_rounds() finds them; empty: there are no rounds to compare.
+  std::optional<Slowdown> slowdown;       // of the objective, now against then
+  std::optional<Slowdown> over_baseline;  // tonight, against the baseline in the same pass
 };
+
+// Where more is better a slowdown is of the reciprocal: 0.05 is a rate that fell from 105 to 100.
+void compare_rounds(std::vector<NightlyPoint>& points, const Objective& objective);
 
 enum class NightlyVerdict : std::uint8_t { ok, regression, indeterminate, stale };
 std::string_view name_of(NightlyVerdict verdict);

@@ -11,15 +11,24 @@ using nlohmann::json;
 
 constexpr int schema_version = 1;
 
+json to_json_value(const Slowdown& slowdown) {
+  json object = {{"value", slowdown.value}, {"rounds", slowdown.rounds}};
+  if (slowdown.interval) {
+    object["low"] = slowdown.interval->low;
+    object["high"] = slowdown.interval->high;
+  }
+  return object;
+}
+
 json to_json_value(const NightlyPoint& point) {
   json object = {{"role", name_of(point.role)},
                  {"configuration", to_json_value(point.configuration)},
                  {"then", to_json_value(point.then)},
                  {"now", to_json_value(point.now)}};
-  if (point.slowdown)
-    object["slowdown"] = {
-        {"value", point.slowdown->value}, {"low", point.slowdown->low}, {"high", point.slowdown->high}};
+  if (point.slowdown) object["slowdown"] = to_json_value(*point.slowdown);
   if (point.over_baseline) object["over_baseline"] = to_json_value(*point.over_baseline);
+  object["rounds_then"] = point.rounds_then;
+  object["rounds_now"] = point.rounds_now;
   if (!point.failure.empty()) object["failure"] = point.failure;
   return object;
 }
@@ -70,7 +79,7 @@ NightlyEntry nightly_entry_from_json(const json& object, const std::string& wher
   const json& points = fields.array("points");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const JsonFields point(points[i], fields.place("points") + "[" + std::to_string(i) + "]");
-    point.only({"role", "configuration", "then", "now", "slowdown", "over_baseline", "failure"});
+    point.only({"role", "configuration", "then", "now", "slowdown", "over_baseline", "rounds_then", "rounds_now", "failure"});
     if (point.text("role") != name_of(NightlyRole::baseline)) continue;
     entry.configuration = configuration_from_json(point.object("configuration"), point.place("configuration"));
     if (!point.has("failure")) entry.metrics = metrics_from_json(point.object("now"), point.place("now"));

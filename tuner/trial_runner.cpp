@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -172,6 +173,7 @@ bool TrialRunner::start_worker() {
   for (int tried = 1; !worker_; ++tried) {
     if (interruption_.requested()) return false;
     worker_ = std::make_unique<WorkerProcess>(settings_.worker_command, interruption_, lines(), settings_.on_tick);
+    worker_->limit_memory(settings_.host_memory_limit_bytes);
     problem = set_up_worker(false);
     if (problem.empty()) return worker_ != nullptr;
     worker_.reset();
@@ -188,6 +190,7 @@ void TrialRunner::take_seated_worker() {
   worker_ = std::move(settings_.seat->worker);
   if (worker_->has_ended()) return worker_.reset();
   worker_->report_to(lines(), settings_.on_tick);
+  worker_->limit_memory(settings_.host_memory_limit_bytes);
   if (!set_up_worker(true).empty()) worker_.reset();
 }
 

@@ -26,12 +26,6 @@ Objective tpot() {
   return objective;
 }
 
-Measurement exact(double value) {
-  Measurement measurement;
-  measurement.value = value;
-  return measurement;
-}
-
 Metrics metrics(double tpot_ms, double half_width, double kl = 0.001) {
   Metrics all;
   all["tpot_ms"] = time_of(tpot_ms, half_width);
@@ -40,30 +34,34 @@ Metrics metrics(double tpot_ms, double half_width, double kl = 0.001) {
   return all;
 }
 
-NightlyPoint point(NightlyRole role, std::map<std::string, std::string> configuration, double then, double now, double half_width) {
-  NightlyPoint made{.role = role,
-                    .configuration = {std::move(configuration)},
-                    .then = metrics(then, half_width),
-                    .now = metrics(now, half_width),
-                    .slowdown = {},
-                    .over_baseline = {},
-                    .failure = ""};
-  made.slowdown = slowdown_between(made.then.at("tpot_ms"), made.now.at("tpot_ms"), false);
+// Nine rounds around the value, the spread alike then and now; what one round met all points of it met.
+std::vector<double> rounds(double value, double spread) {
+  std::vector<double> values;
+  for (const double mood : {0.3, -0.8, 1.0, -0.2, 0.0, 0.6, -1.0, -0.5, 0.7}) values.push_back(value * (1.0 + spread * mood));
+  return values;
+}
+
+NightlyPoint point(NightlyRole role, std::map<std::string, std::string> configuration, double then, double now, double spread) {
+  NightlyPoint made;
+  made.role = role;
+  made.configuration.values = std::move(configuration);
+  made.then = metrics(then, spread);
+  made.now = metrics(now, spread);
+  made.rounds_then = rounds(then, spread);
+  made.rounds_now = rounds(now, spread);
   return made;
 }
 
 // Three configurations, 9, 10 and 9.5 ms then; factors: how much slower each is now.
-NightlyInput night(double baseline, double standard, double runner_up, double half_width = 0.05) {
+NightlyInput night(double baseline, double standard, double runner_up, double spread = 0.01) {
   NightlyInput input;
   input.objective.metric = "tpot_ms";
   input.gate = gate_named("int8");
   input.points = {
-      point(NightlyRole::baseline, {{"top_k", "7"}, {"expert_quant", "int8"}}, 9.0, 9.0 * baseline, half_width),
-      point(NightlyRole::standard, {{"top_k", "8"}, {"expert_quant", "bf16"}}, 10.0, 10.0 * standard, half_width),
-      point(NightlyRole::runner_up, {{"top_k", "8"}, {"expert_quant", "int8"}}, 9.5, 9.5 * runner_up, half_width)};
-  for (NightlyPoint& each : input.points)
-    if (each.role != NightlyRole::baseline)
-      each.over_baseline = time_of(each.now.at("tpot_ms").value / input.points[0].now.at("tpot_ms").value, 0.01);
+      point(NightlyRole::baseline, {{"top_k", "7"}, {"expert_quant", "int8"}}, 9.0, 9.0 * baseline, spread),
+      point(NightlyRole::standard, {{"top_k", "8"}, {"expert_quant", "bf16"}}, 10.0, 10.0 * standard, spread),
+      point(NightlyRole::runner_up, {{"top_k", "8"}, {"expert_quant", "int8"}}, 9.5, 9.5 * runner_up, spread)};
+  compare_rounds(input.points, input.objective);
   return input;
 }
 
@@ -84,9 +82,9 @@ TEST(NightlyCheck, AnIntervalAboveHalfTheThresholdIsARegressionThatSaysWhereItIs
 }
 
 TEST(NightlyCheck, TheThresholdDecidesByTheIntervalNotByTheValue) {
-  EXPECT_EQ(judge_nightly(night(1.02, 1.0, 1.0, 0.05)).verdict, NightlyVerdict::ok) << "below half of it it is not searched for";
-  EXPECT_EQ(judge_nightly(night(1.06, 1.0, 1.0, 0.6)).verdict, NightlyVerdict::indeterminate);
-  EXPECT_EQ(judge_nightly(night(1.0, 1.0, 1.0, 0.6)).verdict, NightlyVerdict::indeterminate) << "too wide to say ok";
+  EXPECT_EQ(judge_nightly(night(1.02, 1.0, 1.0)).verdict, NightlyVerdict::ok) << "below half of it it is not searched for";
+  EXPECT_EQ(judge_nightly(night(1.06, 1.0, 1.0, 0.2)).verdict, NightlyVerdict::indeterminate);
+  EXPECT_EQ(judge_nightly(night(1.0, 1.0, 1.0, 0.2)).verdict, NightlyVerdict::indeterminate) << "too wide to say ok";
   NightlyInput coarse = night(1.06, 1.0, 1.0);
   coarse.threshold = 0.2;
   EXPECT_EQ(judge_nightly(coarse).verdict, NightlyVerdict::ok);
@@ -172,21 +170,24 @@ TEST(NightlyCheck, WithoutAnIntervalNothingIsJudged) {
   EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::indeterminate);
 }
 
-TEST(Slowdown, IsOfTheReciprocalWhereLargerIsBetter) {
-  const auto time = slowdown_between(time_of(10.0, 0.1), time_of(11.0, 0.1), false);
-  const auto rate = slowdown_between(time_of(110.0, 1.0), time_of(100.0, 1.0), true);
-  ASSERT_TRUE(time && rate);
-  EXPECT_NEAR(time->value, 0.1, 1e-12);
-  EXPECT_NEAR(rate->value, 0.1, 1e-12);
-  EXPECT_NEAR(time->low, 0.1 - 1.1 * std::hypot(0.1 / 10, 0.1 / 11), 1e-3);
-  EXPECT_LT(rate->low, 0.1);
-  EXPECT_GT(rate->high, 0.1);
-  EXPECT_EQ(slowdown_text({-0.05, -0.07, 0.01}), "5.0 % faster (95 % interval -1.0 % to 7.0 %)");
-  EXPECT_FALSE(slowdown_between(time_of(0.0, 0.0), time_of(1.0, 0.1), false));
-  EXPECT_FALSE(slowdown_between(exact(1.0), time_of(1.0, 0.1), false)) << "no interval then";
-  Measurement once = time_of(1.0, 0.1);
-  once.processes = 1;
-  EXPECT_FALSE(slowdown_between(once, time_of(1.0, 0.1), false)) << "a process's own interval says nothing of the next one";
+TEST(NightlyCheck, OfARateTheReciprocalSlowsDown) {
+  std::vector<NightlyPoint> points = {point(NightlyRole::baseline, {{"top_k", "7"}}, 110.0, 100.0, 0.01),
+                                      point(NightlyRole::standard, {{"top_k", "8"}}, 100.0, 100.0, 0.01)};
+  compare_rounds(points, objectives_named("tokens_per_s").front());
+  ASSERT_TRUE(points[0].slowdown && points[1].slowdown && points[1].over_baseline);
+  EXPECT_NEAR(points[0].slowdown->value, 0.1, 1e-9);
+  EXPECT_NEAR(points[1].slowdown->value, 0.0, 1e-9);
+  EXPECT_NEAR(points[1].over_baseline->value, 0.0, 1e-9);
+  EXPECT_FALSE(points[0].over_baseline) << "against itself";
+}
+
+TEST(NightlyCheck, AProfileWithoutRoundsSaysHowToMakeOne) {
+  NightlyInput input = night(1.5, 1.0, 1.0);
+  input.points[0].slowdown.reset();
+  input.points[0].rounds_then.clear();
+  const NightlyResult result = judge_nightly(input);
+  EXPECT_EQ(result.verdict, NightlyVerdict::indeterminate);
+  EXPECT_NE(result.reason.find("The profile holds 0 rounds"), std::string::npos) << result.reason;
 }
 
 // top_k differs alone between baseline and runner-up, expert_quant alone between runner-up and default.
@@ -199,7 +200,10 @@ TEST(MovedKnobs, AreThoseInWhichPairsDifferWhoseRatioChanged) {
   EXPECT_EQ(quant.reasons.size(), 2U);
   const MovedKnobs top_k = moved_knobs(night(1.2, 1.0, 1.0).points, objective, 0.05);
   EXPECT_EQ(top_k.names, std::vector<std::string>{"top_k"});
-  EXPECT_TRUE(moved_knobs(night(1.2, 1.0, 1.2, 1.5).points, objective, 0.05).names.empty()) << "not beyond doubt";
+  std::vector<NightlyPoint> few = night(1.2, 1.0, 1.2).points;
+  for (NightlyPoint& each : few) each.rounds_now.resize(5);
+  compare_rounds(few, objective);
+  EXPECT_TRUE(moved_knobs(few, objective, 0.05).names.empty()) << "not beyond doubt";
 }
 
 TEST(MovedKnobs, AFailureMakesSuspectsOfWhatDiffersFromTheDefault) {

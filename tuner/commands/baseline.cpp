@@ -31,17 +31,16 @@ Configuration standard_of(const Baseline& baseline, const Study& study) {
 std::vector<CheckedConfiguration> checked_configurations(const Baseline& baseline, const Study& study) {
   const LaunchProfile& profile = baseline.profile;
   std::vector<CheckedConfiguration> checked;
-  const auto add = [&](NightlyRole role, const Configuration& configuration, Metrics then) {
+  const auto add = [&](NightlyRole role, const Configuration& configuration, const ProfilePoint& point) {
     const bool is_there = std::ranges::find(checked, configuration, &CheckedConfiguration::configuration) != checked.end();
-    if (!is_there) checked.push_back({role, configuration, std::move(then)});
+    if (!is_there) checked.push_back({role, configuration, metrics_of(point), point.rounds});
   };
-  add(NightlyRole::baseline, {profile.recommended.configuration}, metrics_of(profile.recommended));
-  add(NightlyRole::standard, standard_of(baseline, study),
-      profile.default_point ? metrics_of(*profile.default_point) : Metrics());
-  if (profile.runner_up) add(NightlyRole::runner_up, {profile.runner_up->configuration}, metrics_of(*profile.runner_up));
+  add(NightlyRole::baseline, {profile.recommended.configuration}, profile.recommended);
+  add(NightlyRole::standard, standard_of(baseline, study), profile.default_point.value_or(ProfilePoint()));
+  if (profile.runner_up) add(NightlyRole::runner_up, {profile.runner_up->configuration}, *profile.runner_up);
   for (const ProfilePoint& point : profile.front) {
     if (checked.size() > 1) break;
-    add(NightlyRole::runner_up, {point.configuration}, metrics_of(point));
+    add(NightlyRole::runner_up, {point.configuration}, point);
   }
   return checked;
 }

@@ -27,6 +27,7 @@ struct CheckedConfiguration {
   NightlyRole role = NightlyRole::baseline;
   Configuration configuration;
   Metrics then;
+  std::vector<double> rounds_then;  // of the objective; empty: it was in no final round
 };
 // The recommended configuration first, then the default and the runner-up, each once. Where that is only one, a
 // point of the front stands in for the runner-up, because nothing can be measured in turns with itself.

@@ -28,7 +28,7 @@
 #include "tuner/launch_profile.h"
 #include "tuner/nightly_record.h"
 #include "tuner/other_work.h"
-#include "tuner/paired_ratio.h"
+#include "tuner/round_values.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
@@ -74,13 +74,11 @@ std::function<void()> occasionally(std::function<void()> look) {
 
 // What the run says of one configuration tonight.
 NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStudyResult& measured, const Objective& objective) {
-  NightlyPoint point{.role = checked.role,
-                     .configuration = checked.configuration,
-                     .then = checked.then,
-                     .now = {},
-                     .slowdown = {},
-                     .over_baseline = {},
-                     .failure = ""};
+  NightlyPoint point;
+  point.role = checked.role;
+  point.configuration = checked.configuration;
+  point.then = checked.then;
+  point.rounds_then = checked.rounds_then;
   const std::vector<Trial>& trials = measured.conclusion.report.trials;
   const auto trial = std::ranges::find(trials, checked.configuration, &Trial::configuration);
   if (trial == trials.end()) {
@@ -97,24 +95,8 @@ NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStu
   point.failure = finalist->failure;
   if (!finalist->failure.empty()) return point;
   point.now = with_final_times(trial->metrics, *finalist);
-  const auto then = point.then.find(objective.metric);
-  const auto now = point.now.find(objective.metric);
-  if (then != point.then.end() && now != point.now.end())
-    point.slowdown = slowdown_between(then->second, now->second, objective.maximize);
+  point.rounds_now = round_values(trial->number, measured.conclusion.report.measured_again, objective.metric);
   return point;
-}
-
-// The objective of each canary over the baseline's, within each pass of the round.
-void add_ratios(std::vector<NightlyPoint>& points, const NightlyStudyResult& measured, const Objective& objective) {
-  const RunReport& report = measured.conclusion.report;
-  const auto number_of = [&](const NightlyPoint& point) {
-    return std::ranges::find(report.trials, point.configuration, &Trial::configuration)->number;
-  };
-  if (!measured.round || points.empty() || !points.front().failure.empty()) return;
-  const std::int64_t baseline = number_of(points.front());
-  for (NightlyPoint& point : points)
-    if (point.failure.empty() && point.role != NightlyRole::baseline)
-      point.over_baseline = paired_ratio(number_of(point), baseline, report.measured_again, objective);
 }
 
 NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const Staleness& staleness) {
@@ -204,7 +186,7 @@ ExitCode run_ci(CiOptions options) {
     record.seconds = measured->measuring_seconds;
     for (const CheckedConfiguration& each : checked)
       record.input.points.push_back(point_tonight(each, *measured, record.input.objective));
-    add_ratios(record.input.points, *measured, record.input.objective);
+    compare_rounds(record.input.points, record.input.objective);
     std::vector<std::string> others = watch.disturbances();
     if (options.judges_beside_other_work && !others.empty())
       console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));

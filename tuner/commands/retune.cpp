@@ -56,12 +56,17 @@ LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyReco
   profile.ratio_to_default.reset();
   for (const NightlyPoint& point : record.input.points) {
     if (!point.failure.empty()) continue;
-    std::vector<Evidence> evidence = evidence_of(point.now);
-    if (point.configuration.values == profile.recommended.configuration) profile.recommended.evidence = evidence;
-    if (profile.default_point && point.configuration.values == profile.default_point->configuration) profile.default_point->evidence = evidence;
-    if (profile.runner_up && point.configuration.values == profile.runner_up->configuration) profile.runner_up->evidence = std::move(evidence);
+    const auto refresh = [&](ProfilePoint& kept) {
+      if (point.configuration.values != kept.configuration) return;
+      kept.evidence = evidence_of(point.now);
+      kept.rounds = point.rounds_now;
+    };
+    refresh(profile.recommended);
+    if (profile.default_point) refresh(*profile.default_point);
+    if (profile.runner_up) refresh(*profile.runner_up);
   }
-  profile.final_passes = usual_processes;
+  profile.measured_at = record.started;
+  profile.final_passes = std::ssize(profile.recommended.rounds);
   profile.reason = fmt::format("Kept, and measured again on {}: no knob acts otherwise than it did. Front and trial numbers are those of the earlier search, which said: {}",
                                record.started, baseline.reason);
   return profile;
@@ -84,7 +89,7 @@ nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Cons
     for (const std::string& reason : moved.reasons) console.result(wrapped(reason, 80, 2));
     if (!moved.names.empty())
       profile = searched_again(input, moved.names, console, interruption);
-    else if (input.record.input.points.front().slowdown)
+    else if (std::ssize(input.record.input.points.front().rounds_now) >= fewest_rounds)
       profile = refreshed_profile(input.baseline.profile, input.record, input.study);
     console.result(moved.names.empty() ? "No knob acts otherwise than it did: nothing is searched again."
                                        : fmt::format("Searched again: {}.", fmt::join(moved.names, ", ")));

@@ -53,7 +53,7 @@ std::vector<Case> cases_of(const NightlyRecord& record) {
                   .failure = point.failure,
                   .error = "",
                   .output = values_of(point)};
-    const bool is_slower = point.slowdown && point.slowdown->low > record.input.threshold / 2;
+    const bool is_slower = point.slowdown && judge_slowdown(*point.slowdown, record.input.threshold) == SlowdownVerdict::regression;
     if (is_slower && record.input.other_work.empty()) measured.failure = slowdown_text(*point.slowdown);
     // Slower canaries say where a slowdown comes from; only the baseline has a promise to keep.
     if (point.role != NightlyRole::baseline && measured.failure != point.failure) {

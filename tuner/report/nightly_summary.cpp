@@ -22,7 +22,7 @@ std::string objective_table(const NightlyRecord& record) {
   const std::string& metric = record.input.objective.metric;
   std::string text = fmt::format("| | configuration | {0} then | {0} now | slowdown |\n| --- | --- | --- | --- | --- |\n", markdown_text(metric));
   for (const NightlyPoint& point : record.input.points) {
-    const std::string judged = !point.failure.empty() ? point.failure : point.slowdown ? slowdown_text(*point.slowdown) : "no interval";
+    const std::string judged = !point.failure.empty() ? point.failure : point.slowdown ? slowdown_text(*point.slowdown) : "not compared";
     text += fmt::format("| {} | {} | {} | {} | {} |\n", name_of(point.role), markdown_code(point.configuration.key()), cell(metric, point.then),
                         cell(metric, point.now), markdown_text(judged));
   }

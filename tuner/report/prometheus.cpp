@@ -30,6 +30,13 @@ void add_bounds(double value, const std::optional<double>& low, const std::optio
   if (high) add("high", *high);
 }
 
+std::optional<double> low_of(const Slowdown& slowdown) {
+  return slowdown.interval ? std::optional(slowdown.interval->low) : std::nullopt;
+}
+std::optional<double> high_of(const Slowdown& slowdown) {
+  return slowdown.interval ? std::optional(slowdown.interval->high) : std::nullopt;
+}
+
 }  // namespace
 
 std::string label_text(std::string_view text) {
@@ -54,7 +61,7 @@ std::string to_prometheus(const NightlyRecord& record) {
   for (const NightlyPoint& point : record.input.points) {
     const std::string role = fmt::format("role=\"{}\"", name_of(point.role));
     if (point.slowdown)
-      add_bounds(point.slowdown->value, point.slowdown->low, point.slowdown->high,
+      add_bounds(point.slowdown->value, low_of(*point.slowdown), high_of(*point.slowdown),
                  [&](const char* bound, double value) { slowdown.add(fmt::format("{},bound=\"{}\"", role, bound), value); });
     for (const auto& [name, measurement] : point.now)
       add_bounds(measurement.value, measurement.low, measurement.high, [&](const char* bound, double value) {
