@@ -20,7 +20,10 @@ Baseline read_baseline(const std::string& path, const std::string& model) {
   if (path.empty()) throw InputError("--baseline", "no profile is given", accepted);
   std::string file = fs::is_directory(path) ? path + "/profile.json" : path;
   if (!fs::exists(file)) throw InputError("--baseline", "'" + file + "' is not there", accepted);
-  return {.profile = load_launch_profile(file), .file = file};
+  Baseline baseline{.profile = load_launch_profile(file), .file = file};
+  if (baseline.profile.objectives.empty())
+    throw InputError(file + ": objectives", "[]", "the metric that 'best' means, such as tpot_ms, first");
+  return baseline;
 }
 
 Configuration standard_of(const Baseline& baseline, const Study& study) {

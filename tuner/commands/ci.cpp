@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/gpu_processes.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/baseline.h"
 #include "tuner/commands/command.h"
@@ -26,6 +27,7 @@
 #include "tuner/commands/target_options.h"
 #include "tuner/durable_file.h"
 #include "tuner/launch_profile.h"
+#include "tuner/metric_facts.h"
 #include "tuner/nightly_record.h"
 #include "tuner/other_work.h"
 #include "tuner/round_values.h"
@@ -70,6 +72,19 @@ std::function<void()> occasionally(std::function<void()> look) {
     last = Clock::now();
     look();
   };
+}
+
+// Others that compute on the study's GPU, by name. To be asked while no worker of ours is there: a container
+// may count its processes otherwise than NVML does, so ours could not be told from theirs.
+std::vector<std::string> others_on_gpu(const Study& study, const Console& console) {
+  if (study.gpu_bus_id.empty()) return {};
+  const GpuProcesses found = gpu_processes(study.gpu_bus_id);
+  if (!found.problem.empty()) console.warn("other work on the GPU would go unseen: " + found.problem);
+  std::vector<std::string> others;
+  for (const GpuProcess& process : found.processes)
+    others.push_back(fmt::format("{} on the GPU (process {}, {})", program_name(static_cast<pid_t>(process.id)), process.id,
+                                 value_text("device_bytes", static_cast<double>(process.bytes))));
+  return others;
 }
 
 // What the run says of one configuration tonight.
@@ -163,7 +178,8 @@ ExitCode run_ci(CiOptions options) {
   std::string run_path;
   std::optional<NightlyStudyResult> measured;
   const Interruption interruption;
-  if (staleness.rung <= Rung::other_software) {
+  if (staleness.rung <= Rung::other_software) record.input.other_work = others_on_gpu(study, console);
+  if (staleness.rung <= Rung::other_software && record.input.other_work.empty()) {
     const std::vector<CheckedConfiguration> checked = checked_configurations(baseline, study);
     NightlyStudy nightly = nightly_study(options, baseline, study, checked);
     run_path = nightly.run_path;
@@ -188,6 +204,7 @@ ExitCode run_ci(CiOptions options) {
       record.input.points.push_back(point_tonight(each, *measured, record.input.objective));
     compare_rounds(record.input.points, record.input.objective);
     std::vector<std::string> others = watch.disturbances();
+    for (std::string& other : others_on_gpu(study, console)) others.push_back(std::move(other));
     if (options.judges_beside_other_work && !others.empty())
       console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));
     else
