@@ -56,7 +56,7 @@ std::optional<HistoryPoint> point_in(const std::string& file) {
 
 std::vector<std::string> json_files_below(const std::string& folder) {
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied))
     if (entry.is_regular_file() && !entry.is_symlink() && entry.path().extension() == ".json") files.push_back(entry.path().string());
   std::ranges::sort(files);
   return files;

@@ -39,12 +39,20 @@ expect_in ci.md '^## moetune ci: ok'
 expect_in history.md '^### tpot_ms'
 [[ -s ci.xml && -s moetune.prom && -s new-profile.json && -s new-profile.json.diff.md ]] || fail "files of the GitLab example are missing"
 
-# The real engine: how busy this machine is decides between ok and indeterminate; a regression it is not.
+# The real engine. How busy this machine is decides between ok and indeterminate; with a threshold that no mood of a machine
+# reaches, a regression it is not, unless somebody waits in every layer.
 rm -rf runs baseline ci.xml moetune.prom history.md new-profile.json*
-export CHECK_ARGS="--measuring 3s" GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=step.md
-expect_exit 0 "$MOETUNE" tune --quiet --run baseline --max-trials 2 --space quick --budget 20s --timing 500ms
+cat > space.json <<'JSON'
+{"name": "two", "parameters": [{"name": "expert_quant", "kind": "ordinal", "values": ["checkpoint", "int8"]}]}
+JSON
+export CHECK_ARGS="--measuring 2s --threshold 100%" GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=step.md
+expect_exit 0 "$MOETUNE" tune --quiet --run baseline --space ./space.json --searcher exhaustive --timing 200ms --budget 10m
 cp baseline/profile.json profile.json
 accepted="0 5" run_lines github < <(github_lines)
 expect_in step.md '^## moetune ci: (ok|indeterminate)'
 expect_in history.md '^### tpot_ms'
 [[ -s ci.xml && -s moetune.prom ]] || fail "files of the GitHub example are missing"
+
+expect_exit 3 "$MOETUNE" ci --quiet --baseline profile.json --run delayed --measuring 1s --threshold 100% --inject-delay 1ms --beside-other-work
+expect_in out.txt '^regression: tpot_ms is [0-9.]+ % slower'
+expect_in err.txt 'every layer waits 1 ms longer'

@@ -74,7 +74,7 @@ TEST(MetricHistory, IsDrawnToScaleWithItsMarks) {
   history.left_out = {"x.json: says no time (measured_at)"};
   const std::string text = draw_history(history);
   EXPECT_NE(text.find("tiny-moe, workload chat, cpu: 3 measurements"), std::string::npos) << text;
-  EXPECT_NE(text.find("2026-11-01T00:00           1.00 |[----o---]"), std::string::npos) << text;
+  EXPECT_NE(text.find("2026-11-01T00:00           1.00 |[----o----]"), std::string::npos) << text;
   EXPECT_NE(text.find("|  <- +18.8 %, build 0.1.0 b  (regression)\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("<- +1.0 %"), std::string::npos) << "within the intervals";
   EXPECT_NE(text.find("left out: x.json"), std::string::npos);

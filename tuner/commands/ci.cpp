@@ -224,6 +224,7 @@ ExitCode run_ci(CiOptions options) {
                       .record = record,
                       .measured = *measured,
                       .is_whole_search = options.budget_seconds.has_value(),
+                      .measuring_seconds = options.measuring_seconds,
                       .run_path = run_path,
                       .command_line = options.command_line};
     document["retune"] = retune(input, *retune_output, console, interruption);

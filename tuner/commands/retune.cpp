@@ -10,8 +10,8 @@
 namespace moetune {
 namespace {
 
-// The default of tune.
-constexpr double budget_seconds = 180.0;
+// Of the check's time: with 60 s of measuring the budget is that of tune.
+constexpr double budget_share = 3.0;
 constexpr double timing_seconds = 2.0;
 
 void finish(PartialFile& file, const std::string& text) {
@@ -26,20 +26,32 @@ std::vector<Evidence> evidence_of(const Metrics& metrics) {
   return evidence;
 }
 
+// The space the baseline was searched in. Empty: this build does not have it any more.
+std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& baseline, const Console& console) {
+  try {
+    SearchSpace space = space_for(study, baseline.space);
+    if (space.hash() != baseline.space_hash)
+      console.warn("the space " + space.name + " is not what it was when the baseline was made");
+    return space;
+  } catch (const InputError& error) {
+    console.warn(fmt::format("nothing can be searched again: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
 // A search over the moved knobs alone. Empty: interrupted, or it recommends nothing.
 std::optional<LaunchProfile> searched_again(const RetuneInput& input, const std::vector<std::string>& knobs, const Console& console,
                                             const Interruption& interruption) {
   const LaunchProfile& baseline = input.baseline.profile;
-  const SearchSpace declared = space_for(input.study, baseline.space);
-  if (declared.hash() != baseline.space_hash)
-    console.warn("the space " + declared.name + " is not what it was when the baseline was made");
+  const std::optional<SearchSpace> declared = space_of(input.study, baseline, console);
+  if (!declared) return std::nullopt;
   NightlyStudy nightly;
   nightly.run_path = input.run_path + "-retune";
   nightly.baseline = &baseline;
   nightly.default_configuration = standard_of(input.baseline, input.study);
   for (const CheckedConfiguration& each : checked_configurations(input.baseline, input.study)) nightly.given.push_back(each.configuration);
-  nightly.space = space_of_knobs(declared, knobs, {baseline.recommended.configuration});
-  nightly.budget_seconds = budget_seconds;
+  nightly.space = space_of_knobs(*declared, knobs, {baseline.recommended.configuration});
+  nightly.budget_seconds = budget_share * input.measuring_seconds;
   nightly.timing_seconds = timing_seconds;
   nightly.command_line = input.command_line;
   console.log(fmt::format("searching again over {}; run directory {}", fmt::join(knobs, ", "), nightly.run_path));

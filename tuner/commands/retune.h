@@ -28,6 +28,7 @@ struct RetuneInput {
   const NightlyRecord& record;
   const NightlyStudyResult& measured;
   bool is_whole_search = false;  // the check was one: its profile is the new one
+  double measuring_seconds = 60.0;  // of the check; a search may take three times as long
   std::string run_path;
   std::vector<std::string> command_line;
 };

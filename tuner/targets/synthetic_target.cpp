@@ -26,6 +26,7 @@
 #include "tuner/counter_rng.h"
 #include "tuner/durable_file.h"
 #include "tuner/json_fields.h"
+#include "tuner/targets/device_fault.h"
 #include "tuner/worker_protocol.h"
 
 namespace moetune {
@@ -203,6 +204,7 @@ class SyntheticTarget : public Target {
     }
     if (how == "hang") hang();
     if (how == "fill_memory") fill_memory();
+    if (how.starts_with("device_")) fault_on_device(how);
     if (how == "out_of_memory") throw std::bad_alloc();
     if (how == "throw") throw std::runtime_error("synthetic: thrown on purpose");
     if (how == "garbage") write_all(worker_output_descriptor, "\x01\xff{\"result\": nonsense\n");
@@ -266,10 +268,11 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
                           .how = failure.text("how"),
                           .once = failure.text_or("once", ""),
                           .pid_file = failure.text_or("pid_file", "")});
-      insist_on_one_of(failures.back().how,
-                       {"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw", "garbage", "print",
-                        "wrong_output", "not_finite", "orphan"},
-                       failure.place("how"));
+      std::vector<std::string_view> ways = device_faults();
+      ways.insert(ways.end(),
+                  {"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw", "garbage", "print",
+                   "wrong_output", "not_finite", "orphan"});
+      insist_on_one_of(failures.back().how, ways, failure.place("how"));
     }
   }
   const std::string setup = fields.text_or("setup", "");
