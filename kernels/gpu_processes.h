@@ -8,7 +8,7 @@
 namespace moetune {
 
 struct GpuProcess {
-  unsigned id = 0;         // as the host counts; inside a container that may be another number than /proc knows
+  unsigned id = 0;  // as the host counts; inside a container that may be another number than /proc knows
   std::int64_t bytes = 0;  // of the card's memory that it holds; 0: not known
 };
 

@@ -31,7 +31,8 @@ std::string file_of(const std::string& name, const std::string& folder) {
 
 }  // namespace
 
-std::optional<DeviceLock> DeviceLock::try_take(const std::string& name, const std::string& holder, const std::string& folder) {
+std::optional<DeviceLock> DeviceLock::try_take(const std::string& name, const std::string& holder,
+                                               const std::string& folder) {
   const std::string file = file_of(name, folder);
   // No link is followed: the folder is everybody's.
   Descriptor descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -47,7 +48,8 @@ std::optional<DeviceLock> DeviceLock::try_take(const std::string& name, const st
     ::fchmod(descriptor.number(), 0666);  // past the umask: the next user may write its own name
     // Only for the message of others: the lock itself is the kernel's.
     const std::string text = fmt::format("{}, process {}\n", holder, ::getpid());
-    if (::ftruncate(descriptor.number(), 0) == 0 && ::pwrite(descriptor.number(), text.data(), text.size(), 0) < 0)
+    if (::ftruncate(descriptor.number(), 0) == 0 &&
+        ::pwrite(descriptor.number(), text.data(), text.size(), 0) < 0)
       throw std::runtime_error(file + ": cannot be written: " + error_text(errno));
   }
   return DeviceLock(std::move(descriptor));

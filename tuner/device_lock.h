@@ -13,7 +13,8 @@ namespace moetune {
 class DeviceLock {
  public:
   // Empty: somebody else holds it. name: of the device, one for all users of the machine ("0000:01:00.0").
-  // holder: what the others are told ("moetune tune"). Throws std::runtime_error when no lock can be made there.
+  // holder: what the others are told ("moetune tune"). Throws std::runtime_error when no lock can be made
+  // there.
   static std::optional<DeviceLock> try_take(const std::string& name, const std::string& holder,
                                             const std::string& folder = usual_folder);
   // Who holds it, as far as that is written there: "moetune tune, process 4711"; empty: not known.

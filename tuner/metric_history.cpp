@@ -56,14 +56,17 @@ std::optional<HistoryPoint> point_in(const std::string& file) {
 
 std::vector<std::string> json_files_below(const std::string& folder) {
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied))
-    if (entry.is_regular_file() && !entry.is_symlink() && entry.path().extension() == ".json") files.push_back(entry.path().string());
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied))
+    if (entry.is_regular_file() && !entry.is_symlink() && entry.path().extension() == ".json")
+      files.push_back(entry.path().string());
   std::ranges::sort(files);
   return files;
 }
 
 bool is_apart(const Measurement& before, const Measurement& after) {
-  if (before.low && before.high && after.low && after.high) return *after.low > *before.high || *after.high < *before.low;
+  if (before.low && before.high && after.low && after.high)
+    return *after.low > *before.high || *after.high < *before.low;
   const bool are_exact = !before.low && !after.low && before.stopped.empty() && after.stopped.empty();
   return are_exact && before.value != after.value;
 }
@@ -71,7 +74,8 @@ bool is_apart(const Measurement& before, const Measurement& after) {
 }  // namespace
 
 std::vector<HistorySeries> history_of(std::vector<HistoryPoint> points) {
-  std::ranges::stable_sort(points, {}, [](const HistoryPoint& point) { return std::tie(point.time, point.source); });
+  std::ranges::stable_sort(points, {},
+                           [](const HistoryPoint& point) { return std::tie(point.time, point.source); });
   std::map<std::tuple<std::string, std::string, std::string>, HistorySeries> series;
   for (HistoryPoint& point : points) {
     HistorySeries& own = series[{point.model, point.workload, point.device}];
@@ -86,7 +90,8 @@ std::vector<HistorySeries> history_of(std::vector<HistoryPoint> points) {
 }
 
 History read_history(const std::string& folder) {
-  if (!fs::is_directory(folder)) throw InputError("--history", "'" + folder + "' is no folder", "a folder of profiles or run directories");
+  if (!fs::is_directory(folder))
+    throw InputError("--history", "'" + folder + "' is no folder", "a folder of profiles or run directories");
   const std::vector<std::string> files = json_files_below(folder);
   const std::set<std::string> known(files.begin(), files.end());
   History history;
@@ -94,7 +99,8 @@ History read_history(const std::string& folder) {
   for (const std::string& file : files) {
     const fs::path path(file);
     // The night's check says more than the choice that was made from it.
-    if (path.filename() == "profile.json" && known.contains((path.parent_path() / "ci.json").string())) continue;
+    if (path.filename() == "profile.json" && known.contains((path.parent_path() / "ci.json").string()))
+      continue;
     try {
       std::optional<HistoryPoint> point = point_in(file);
       if (!point) continue;
@@ -108,8 +114,9 @@ History read_history(const std::string& folder) {
   }
   history.series = history_of(std::move(points));
   if (history.series.empty())
-    throw InputError("--history", fmt::format("'{}' holds no profile and no check that says its time{}", folder,
-                                              history.left_out.empty() ? "" : " (" + history.left_out.front() + ")"),
+    throw InputError("--history",
+                     fmt::format("'{}' holds no profile and no check that says its time{}", folder,
+                                 history.left_out.empty() ? "" : " (" + history.left_out.front() + ")"),
                      "a folder of profiles or run directories");
   return history;
 }
@@ -125,7 +132,8 @@ nlohmann::json to_json_value(const History& history) {
                         {"verdict", point.verdict.empty() ? nlohmann::json() : nlohmann::json(point.verdict)},
                         {"configuration", to_json_value(point.configuration)},
                         {"metrics", to_json_value(point.metrics)}});
-    series.push_back({{"model", own.model}, {"workload", own.workload}, {"device", own.device}, {"points", points}});
+    series.push_back(
+        {{"model", own.model}, {"workload", own.workload}, {"device", own.device}, {"points", points}});
   }
   return {{"series", series}, {"left_out", history.left_out}};
 }

@@ -33,15 +33,15 @@ struct HistorySeries {
 };
 
 struct History {
-  std::vector<HistorySeries> series;   // by model, workload, device
-  std::vector<std::string> left_out;   // files that hold no point of it, and why
+  std::vector<HistorySeries> series;  // by model, workload, device
+  std::vector<std::string> left_out;  // files that hold no point of it, and why
 };
 
 std::vector<HistorySeries> history_of(std::vector<HistoryPoint> points);
 
-// Run directories count once: by ci.json where there is one, otherwise by profile.json. Links are not followed.
-// Files that cannot be read or say no time are named in left_out. Throws InputError when the folder is none or
-// holds nothing.
+// Run directories count once: by ci.json where there is one, otherwise by profile.json. Links are not
+// followed. Files that cannot be read or say no time are named in left_out. Throws InputError when the folder
+// is none or holds nothing.
 History read_history(const std::string& folder);
 
 nlohmann::json to_json_value(const History& history);
@@ -50,7 +50,7 @@ nlohmann::json to_json_value(const History& history);
 struct MetricChange {
   std::size_t from = 0;  // indices into HistorySeries::points
   std::size_t to = 0;
-  double ratio = 1.0;  // value over the earlier one; 0 where that was 0
+  double ratio = 1.0;            // value over the earlier one; 0 where that was 0
   bool is_beyond_doubt = false;  // their 95 % intervals do not meet, or both are exact and differ
 };
 std::vector<MetricChange> changes_of(const HistorySeries& series, const std::string& metric);

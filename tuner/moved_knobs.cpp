@@ -29,14 +29,16 @@ std::vector<double> ratios_of(const std::vector<double>& a, const std::vector<do
 // How the ratio of two configurations changed; empty: one has too few rounds.
 std::optional<Slowdown> change_between(const NightlyPoint& a, const NightlyPoint& b) {
   if (!a.slowdown || !b.slowdown) return std::nullopt;
-  const Slowdown change = slowdown_since(ratios_of(a.rounds_then, b.rounds_then), ratios_of(a.rounds_now, b.rounds_now));
+  const Slowdown change =
+      slowdown_since(ratios_of(a.rounds_then, b.rounds_then), ratios_of(a.rounds_now, b.rounds_now));
   if (!change.interval) return std::nullopt;
   return change;
 }
 
 }  // namespace
 
-MovedKnobs moved_knobs(const std::vector<NightlyPoint>& points, const Objective& objective, double threshold) {
+MovedKnobs moved_knobs(const std::vector<NightlyPoint>& points, const Objective& objective,
+                       double threshold) {
   std::set<std::string> suspects;
   std::set<std::string> cleared;
   MovedKnobs moved;
@@ -47,10 +49,12 @@ MovedKnobs moved_knobs(const std::vector<NightlyPoint>& points, const Objective&
       if (!change) continue;
       if (change->interval->low > threshold / 2 || change->interval->high < -threshold / 2) {
         suspects.insert(knobs.begin(), knobs.end());
-        moved.reasons.push_back(fmt::format("{} of the {} over the {}'s changed by {:.1f} % (95 % interval {:.1f} % to {:.1f} %)",
-                                            objective.metric, name_of(points[j].role), name_of(points[i].role), 100.0 * change->value,
-                                            100.0 * change->interval->low, 100.0 * change->interval->high));
-      } else if (knobs.size() == 1 && change->interval->low > -threshold && change->interval->high < threshold) {
+        moved.reasons.push_back(fmt::format(
+            "{} of the {} over the {}'s changed by {:.1f} % (95 % interval {:.1f} % to {:.1f} %)",
+            objective.metric, name_of(points[j].role), name_of(points[i].role), 100.0 * change->value,
+            100.0 * change->interval->low, 100.0 * change->interval->high));
+      } else if (knobs.size() == 1 && change->interval->low > -threshold &&
+                 change->interval->high < threshold) {
         cleared.insert(*knobs.begin());
       }
     }

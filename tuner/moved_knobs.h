@@ -1,6 +1,6 @@
 // Which knobs act otherwise than they did when a profile was made? Two configurations that were measured then
-// and again now differ in a few knobs; when their ratio changed, one of these knobs acts otherwise. What makes
-// everything slower alike moves no knob. Start at moved_knobs(); a pure function.
+// and again now differ in a few knobs; when their ratio changed, one of these knobs acts otherwise. What
+// makes everything slower alike moves no knob. Start at moved_knobs(); a pure function.
 #pragma once
 
 #include <string>

@@ -44,7 +44,10 @@ std::string origin_text(const NightlyInput& input) {
   }
   if (known == 0) return "No canary can say whether the machine or the configuration is slower.";
   const std::string what = canaries_text(input.points);
-  if (moved == known) return fmt::format("The canaries are slower as well ({}): machine, build or engine, not this configuration alone.", what);
+  if (moved == known)
+    return fmt::format(
+        "The canaries are slower as well ({}): machine, build or engine, not this configuration alone.",
+        what);
   if (moved == 0) return fmt::format("The canaries are not slower ({}): it is this configuration.", what);
   return fmt::format("Of the canaries some are slower: {}.", what);
 }
@@ -65,8 +68,10 @@ const NightlyPoint* better_canary(const NightlyInput& input) {
 
 // Which of the two has too few rounds.
 std::string missing_rounds(const NightlyPoint& baseline) {
-  if (std::ssize(baseline.rounds_then) >= fewest_rounds) return fmt::format("Tonight gave {} rounds", baseline.rounds_now.size());
-  return fmt::format("The profile holds {} rounds of its final round (a tune of this build keeps them)", baseline.rounds_then.size());
+  if (std::ssize(baseline.rounds_then) >= fewest_rounds)
+    return fmt::format("Tonight gave {} rounds", baseline.rounds_now.size());
+  return fmt::format("The profile holds {} rounds of its final round (a tune of this build keeps them)",
+                     baseline.rounds_then.size());
 }
 
 std::string joined(const std::vector<std::string>& texts) {
@@ -88,32 +93,41 @@ std::vector<std::string> remarks_about(const NightlyInput& input) {
 
 std::string_view name_of(NightlyRole role) {
   switch (role) {
-    case NightlyRole::baseline: return "baseline";
-    case NightlyRole::standard: return "default";
-    case NightlyRole::runner_up: return "runner-up";
+    case NightlyRole::baseline:
+      return "baseline";
+    case NightlyRole::standard:
+      return "default";
+    case NightlyRole::runner_up:
+      return "runner-up";
   }
   return "?";
 }
 
 std::string_view name_of(NightlyVerdict verdict) {
   switch (verdict) {
-    case NightlyVerdict::ok: return "ok";
-    case NightlyVerdict::regression: return "regression";
-    case NightlyVerdict::indeterminate: return "indeterminate";
-    case NightlyVerdict::stale: return "stale";
+    case NightlyVerdict::ok:
+      return "ok";
+    case NightlyVerdict::regression:
+      return "regression";
+    case NightlyVerdict::indeterminate:
+      return "indeterminate";
+    case NightlyVerdict::stale:
+      return "stale";
   }
   return "?";
 }
 
 void compare_rounds(std::vector<NightlyPoint>& points, const Objective& objective) {
   if (points.empty()) return;
-  const std::vector<double> baseline = points.front().failure.empty() ? points.front().rounds_now : std::vector<double>();
+  const std::vector<double> baseline =
+      points.front().failure.empty() ? points.front().rounds_now : std::vector<double>();
   for (NightlyPoint& point : points) {
     if (!point.failure.empty() || point.rounds_now.empty()) continue;
     const auto worse = [&](const auto& compare, std::span<const double> before, std::span<const double> now) {
       return objective.maximize ? compare(now, before) : compare(before, now);
     };
-    if (!point.rounds_then.empty()) point.slowdown = worse(slowdown_since, point.rounds_then, point.rounds_now);
+    if (!point.rounds_then.empty())
+      point.slowdown = worse(slowdown_since, point.rounds_then, point.rounds_now);
     if (point.role != NightlyRole::baseline && baseline.size() == point.rounds_now.size())
       point.over_baseline = worse(paired_slowdown, baseline, point.rounds_now);
   }
@@ -133,16 +147,20 @@ NightlyResult judge_nightly(const NightlyInput& input) {
                                                        "Nothing measured here can be compared with it"));
   if (!input.other_work.empty())
     return conclude(NightlyVerdict::indeterminate,
-                    fmt::format("Other work ran beside it: {}. Times taken meanwhile prove nothing.", joined(input.other_work)));
+                    fmt::format("Other work ran beside it: {}. Times taken meanwhile prove nothing.",
+                                joined(input.other_work)));
   if (input.points.empty()) return conclude(NightlyVerdict::indeterminate, "Nothing was measured.");
 
   const NightlyPoint& baseline = input.points.front();
   if (!baseline.failure.empty())
-    return conclude(NightlyVerdict::regression,
-                    fmt::format("The baseline's configuration worked then and does not now: {}.", baseline.failure));
+    return conclude(
+        NightlyVerdict::regression,
+        fmt::format("The baseline's configuration worked then and does not now: {}.", baseline.failure));
   const GateJudgement gate = judge(baseline.now, input.gate);
-  if (gate.verdict == GateVerdict::missed && !gate.straddles && judge(baseline.then, input.gate).verdict == GateVerdict::met)
-    return conclude(NightlyVerdict::regression, fmt::format("The baseline's configuration {}; then it met it.", gate.words));
+  if (gate.verdict == GateVerdict::missed && !gate.straddles &&
+      judge(baseline.then, input.gate).verdict == GateVerdict::met)
+    return conclude(NightlyVerdict::regression,
+                    fmt::format("The baseline's configuration {}; then it met it.", gate.words));
   if (!baseline.slowdown || !baseline.slowdown->interval)
     return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} are the fewest that can be judged.",
                                                                missing_rounds(baseline), fewest_rounds));
@@ -152,28 +170,37 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   const std::string measured = fmt::format("{} is {}", input.objective.metric, slowdown_text(slowdown));
   const SlowdownVerdict judged = judge_slowdown(slowdown, input.threshold);
   if (judged == SlowdownVerdict::regression) {
-    const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured, per_cent(input.threshold), origin_text(input));
+    const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured,
+                                           per_cent(input.threshold), origin_text(input));
     if (runs_under_other_software(input.staleness))
-      return conclude(NightlyVerdict::stale,
-                      fmt::format("{} The machine runs under other software than the baseline ({}): its numbers are stale.", beyond,
-                                  input.staleness.differences_text()));
+      return conclude(
+          NightlyVerdict::stale,
+          fmt::format(
+              "{} The machine runs under other software than the baseline ({}): its numbers are stale.",
+              beyond, input.staleness.differences_text()));
     return conclude(NightlyVerdict::regression, beyond);
   }
   if (slowdown.interval->high < -half) {
     if (runs_under_other_software(input.staleness))
-      return conclude(NightlyVerdict::stale, fmt::format("{} under other software than the baseline's ({}): its numbers are stale.",
-                                                         measured, input.staleness.differences_text()));
-    result.remarks.push_back("Faster than the baseline: losing that again would not be found. 'moetune ci --retune --out PROFILE' makes it the new baseline.");
+      return conclude(NightlyVerdict::stale,
+                      fmt::format("{} under other software than the baseline's ({}): its numbers are stale.",
+                                  measured, input.staleness.differences_text()));
+    result.remarks.push_back(
+        "Faster than the baseline: losing that again would not be found. 'moetune ci --retune --out PROFILE' "
+        "makes it the new baseline.");
   }
   if (const NightlyPoint* canary = better_canary(input))
-    return conclude(NightlyVerdict::stale,
-                    fmt::format("The choice does not hold any more: against the baseline's configuration the {} ({}) is {}.",
-                                name_of(canary->role), canary->configuration.key(), slowdown_text(*canary->over_baseline)));
+    return conclude(
+        NightlyVerdict::stale,
+        fmt::format(
+            "The choice does not hold any more: against the baseline's configuration the {} ({}) is {}.",
+            name_of(canary->role), canary->configuration.key(), slowdown_text(*canary->over_baseline)));
   if (judged == SlowdownVerdict::ok)
-    return conclude(NightlyVerdict::ok, fmt::format("{}: no slowdown of {}.", measured, per_cent(input.threshold)));
+    return conclude(NightlyVerdict::ok,
+                    fmt::format("{}: no slowdown of {}.", measured, per_cent(input.threshold)));
   return conclude(NightlyVerdict::indeterminate,
-                  fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would.", measured,
-                              per_cent(input.threshold), rounds_needed(slowdown, input.threshold)));
+                  fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would.",
+                              measured, per_cent(input.threshold), rounds_needed(slowdown, input.threshold)));
 }
 
 Metrics metrics_of(const ProfilePoint& point) {

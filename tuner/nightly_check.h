@@ -1,5 +1,6 @@
 // Does a profile's choice still keep its promise tonight? Its configuration and a few canaries were measured
-// again; what that says is a pure function of then and now. Start at judge_nightly(); the rules stand above it.
+// again; what that says is a pure function of then and now. Start at judge_nightly(); the rules stand above
+// it.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +45,11 @@ enum class NightlyVerdict : std::uint8_t { ok, regression, indeterminate, stale 
 std::string_view name_of(NightlyVerdict verdict);
 
 struct NightlyInput {
-  double threshold = 0.05;           // the slowdown that must be found, a share
-  Objective objective;               // the profile's first
-  AccuracyGate gate;                 // the profile's
-  Staleness staleness;               // of the profile, here
-  std::vector<NightlyPoint> points;  // the baseline first; empty: nothing was measured
+  double threshold = 0.05;              // the slowdown that must be found, a share
+  Objective objective;                  // the profile's first
+  AccuracyGate gate;                    // the profile's
+  Staleness staleness;                  // of the profile, here
+  std::vector<NightlyPoint> points;     // the baseline first; empty: nothing was measured
   std::vector<std::string> other_work;  // what else ran meanwhile, by name; empty: nothing
 };
 
@@ -61,7 +62,8 @@ struct NightlyResult {
 // 1. A profile of another device, size or model cannot be compared: stale, whatever was measured.
 // 2. Other work on the machine: indeterminate, with its name. Times taken beside it prove nothing either way.
 // 3. The baseline's configuration fails now, or misses the gate that it met: regression.
-// 4. The slowdown's interval lies above half the threshold: regression. Where driver, CUDA or operating system
+// 4. The slowdown's interval lies above half the threshold: regression. Where driver, CUDA or operating
+// system
 //    are not those of the profile it is the profile that is stale; so it is when everything became faster by
 //    that much under them. (Another build is what a nightly check is for: no excuse.)
 // 5. A canary that keeps the accuracy is now better than the baseline by more than half the threshold beyond

@@ -66,8 +66,9 @@ json to_json_value(const NightlyRecord& record) {
 
 NightlyEntry nightly_entry_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"nightly", "started", "baseline", "model", "workload", "device", "build", "seconds", "objective", "threshold",
-               "gate", "verdict", "reason", "remarks", "other_work", "staleness", "points"});
+  fields.only({"nightly", "started", "baseline", "model", "workload", "device", "build", "seconds",
+               "objective", "threshold", "gate", "verdict", "reason", "remarks", "other_work", "staleness",
+               "points"});
   fields.integer("nightly", schema_version, schema_version);
   NightlyEntry entry;
   entry.started = fields.text("started");
@@ -79,9 +80,11 @@ NightlyEntry nightly_entry_from_json(const json& object, const std::string& wher
   const json& points = fields.array("points");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const JsonFields point(points[i], fields.place("points") + "[" + std::to_string(i) + "]");
-    point.only({"role", "configuration", "then", "now", "slowdown", "over_baseline", "rounds_then", "rounds_now", "failure"});
+    point.only({"role", "configuration", "then", "now", "slowdown", "over_baseline", "rounds_then",
+                "rounds_now", "failure"});
     if (point.text("role") != name_of(NightlyRole::baseline)) continue;
-    entry.configuration = configuration_from_json(point.object("configuration"), point.place("configuration"));
+    entry.configuration =
+        configuration_from_json(point.object("configuration"), point.place("configuration"));
     if (!point.has("failure")) entry.metrics = metrics_from_json(point.object("now"), point.place("now"));
   }
   return entry;

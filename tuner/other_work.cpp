@@ -59,14 +59,19 @@ std::optional<ProcessUse> process_use_from_stat(std::string_view text) {
   // "4711 (name) S 1 ...": the name may hold blanks and brackets, so the last one ends it.
   const std::size_t open = text.find(" (");
   const std::size_t close = text.rfind(')');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2) return std::nullopt;
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2)
+    return std::nullopt;
   const std::optional<pid_t> id = process_id(std::string(text.substr(0, open)));
   if (!id) return std::nullopt;
-  ProcessUse process{.id = *id, .parent = 0, .name = std::string(text.substr(open + 2, close - open - 2)), .ticks = 0, .ended_children_ticks = 0};
+  ProcessUse process{.id = *id,
+                     .parent = 0,
+                     .name = std::string(text.substr(open + 2, close - open - 2)),
+                     .ticks = 0,
+                     .ended_children_ticks = 0};
   std::istringstream rest{std::string(text.substr(close + 1))};
   std::string ignored;
-  rest >> ignored >> process.parent;                                // state, parent
-  for (int field = 5; field <= 13; ++field) rest >> ignored;       // proc(5) counts from 1
+  rest >> ignored >> process.parent;                          // state, parent
+  for (int field = 5; field <= 13; ++field) rest >> ignored;  // proc(5) counts from 1
   std::uint64_t user = 0;
   std::uint64_t system = 0;
   std::uint64_t children_user = 0;
@@ -99,7 +104,8 @@ std::optional<CpuSnapshot> look_at_cpus(const std::string& proc) {
   for (const fs::directory_entry& entry : fs::directory_iterator(proc, failed)) {
     if (!process_id(entry.path().filename().string())) continue;
     // One that ends meanwhile has no line any more.
-    if (auto process = process_use_from_stat(contents_of(entry.path().string() + "/stat"))) snapshot.processes.push_back(*process);
+    if (auto process = process_use_from_stat(contents_of(entry.path().string() + "/stat")))
+      snapshot.processes.push_back(*process);
   }
   return snapshot;
 }
@@ -153,7 +159,8 @@ std::vector<std::string> CpuWatch::disturbances() const {
     unnamed -= cores;
   }
   if (unnamed >= worth_naming)
-    texts.push_back(fmt::format("processes that were short, small or cannot be seen from here ({:.2f} cores)", unnamed));
+    texts.push_back(
+        fmt::format("processes that were short, small or cannot be seen from here ({:.2f} cores)", unnamed));
   return texts;
 }
 

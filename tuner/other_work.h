@@ -1,5 +1,5 @@
-// Who else uses the processors while we measure? From /proc: what all cores did, less what this process and its
-// descendants did, is the work of others, whoever owns it. Start at CpuWatch.
+// Who else uses the processors while we measure? From /proc: what all cores did, less what this process and
+// its descendants did, is the work of others, whoever owns it. Start at CpuWatch.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace moetune {
 struct ProcessUse {
   pid_t id = 0;
   pid_t parent = 0;
-  std::string name;          // of its program, as the kernel cuts it; any bytes
-  std::uint64_t ticks = 0;   // of processor time, its own
+  std::string name;         // of its program, as the kernel cuts it; any bytes
+  std::uint64_t ticks = 0;  // of processor time, its own
   std::uint64_t ended_children_ticks = 0;
 };
 
@@ -25,9 +25,9 @@ struct ProcessUse {
 std::optional<ProcessUse> process_use_from_stat(std::string_view text);
 
 struct CpuSnapshot {
-  std::uint64_t ticks = 0;       // since boot, over all cores: clock ticks that went by
-  std::uint64_t busy_ticks = 0;  // of them: anything but idle and waiting for disks
-  int cores = 0;                 // of the machine
+  std::uint64_t ticks = 0;            // since boot, over all cores: clock ticks that went by
+  std::uint64_t busy_ticks = 0;       // of them: anything but idle and waiting for disks
+  int cores = 0;                      // of the machine
   std::vector<ProcessUse> processes;  // that can be seen from here
 };
 

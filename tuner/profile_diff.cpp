@@ -22,7 +22,8 @@ std::string value_cell(const Evidence* evidence) {
   if (evidence == nullptr) return "";
   std::string text = value_text(evidence->metric, evidence->value);
   if (evidence->low && evidence->high)
-    text += fmt::format(" ({}-{})", number_text(evidence->metric, *evidence->low), number_text(evidence->metric, *evidence->high));
+    text += fmt::format(" ({}-{})", number_text(evidence->metric, *evidence->low),
+                        number_text(evidence->metric, *evidence->high));
   return markdown_text(text);
 }
 
@@ -46,7 +47,8 @@ std::string knobs_section(const LaunchProfile& before, const LaunchProfile& afte
   for (const std::string& name : names) {
     const std::string then = value_in(before, name);
     const std::string now = value_in(after, name);
-    if (then != now) rows += fmt::format("| {} | {} | {} |\n", markdown_code(name), markdown_code(then), markdown_code(now));
+    if (then != now)
+      rows += fmt::format("| {} | {} | {} |\n", markdown_code(name), markdown_code(then), markdown_code(now));
   }
   if (rows.empty()) return "The configuration is the same.\n\n";
   return "| knob | before | after |\n| --- | --- | --- |\n" + rows + "\n";
@@ -60,7 +62,8 @@ std::string metrics_section(const LaunchProfile& before, const LaunchProfile& af
   for (const std::string& name : names) {
     const Evidence* then = evidence_in(before.recommended, name);
     const Evidence* now = evidence_in(after.recommended, name);
-    text += fmt::format("| {} | {} | {} | {} |\n", markdown_text(name), value_cell(then), value_cell(now), change_cell(then, now));
+    text += fmt::format("| {} | {} | {} | {} |\n", markdown_text(name), value_cell(then), value_cell(now),
+                        change_cell(then, now));
   }
   return text + "\n";
 }
@@ -69,10 +72,12 @@ std::string metrics_section(const LaunchProfile& before, const LaunchProfile& af
 
 std::string profile_diff(const LaunchProfile& before, const LaunchProfile& after) {
   const Staleness box = staleness_of(before, {.hardware = after.hardware, .model_hash = after.model_hash});
-  return fmt::format("# {}, workload {}: what changed\n\n", markdown_text(after.model), markdown_text(after.workload.name)) +
+  return fmt::format("# {}, workload {}: what changed\n\n", markdown_text(after.model),
+                     markdown_text(after.workload.name)) +
          knobs_section(before, after) + metrics_section(before, after) +
-         (box.differences.empty() ? std::string("Same box.\n") : "Box: " + markdown_text(box.differences_text()) + ".\n") + "\n" +
-         markdown_text(after.reason) + "\n";
+         (box.differences.empty() ? std::string("Same box.\n")
+                                  : "Box: " + markdown_text(box.differences_text()) + ".\n") +
+         "\n" + markdown_text(after.reason) + "\n";
 }
 
 }  // namespace moetune

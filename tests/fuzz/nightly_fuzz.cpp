@@ -1,6 +1,6 @@
-// Fuzzes the readers behind the nightly check: ci.json, profiles, and the lines of /proc/<pid>/stat, in which a
-// program may call itself anything. Any bytes give a value or an InputError, and a value is written and read
-// again as the same.
+// Fuzzes the readers behind the nightly check: ci.json, profiles, and the lines of /proc/<pid>/stat, in which
+// a program may call itself anything. Any bytes give a value or an InputError, and a value is written and
+// read again as the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -22,9 +22,11 @@ TEST(GpuProcesses, AnIdleGpuHasNone) {
 }
 
 TEST(GpuProcesses, SaysWhyTheyAreNotKnown) {
-  EXPECT_EQ(gpu_processes("0000:02:00.0", FAKE_NVML).problem, "the processes of GPU 0000:02:00.0 cannot be read: error 3");
+  EXPECT_EQ(gpu_processes("0000:02:00.0", FAKE_NVML).problem,
+            "the processes of GPU 0000:02:00.0 cannot be read: error 3");
   EXPECT_EQ(gpu_processes("0000:09:00.0", FAKE_NVML).problem, "NVML does not know GPU 0000:09:00.0: error 6");
-  EXPECT_NE(gpu_processes("0000:01:00.0", "libno-such-thing.so.1").problem.find("NVML cannot be opened"), std::string::npos);
+  EXPECT_NE(gpu_processes("0000:01:00.0", "libno-such-thing.so.1").problem.find("NVML cannot be opened"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -47,7 +47,9 @@ TEST(DeviceLock, WhoWaitsIsToldForWhomAndGetsItWhenItIsFree) {
   EXPECT_TRUE(second);
   EXPECT_EQ(told, fmt::format("moetune tune, process {}", ::getpid())) << "once";
   EXPECT_GE(looks, 2);
-  EXPECT_FALSE(wait_for_device(gpu, "moetune tune", [](const std::string&) {}, [] { return true; }, path)) << "given up";
+  EXPECT_FALSE(wait_for_device(
+      gpu, "moetune tune", [](const std::string&) {}, [] { return true; }, path))
+      << "given up";
 }
 
 TEST(DeviceLock, IsEverybodysWhateverTheUmask) {
@@ -56,13 +58,16 @@ TEST(DeviceLock, IsEverybodysWhateverTheUmask) {
   const auto lock = DeviceLock::try_take(gpu, "moetune tune", folder.path().string());
   ::umask(before);
   namespace fs = std::filesystem;
-  EXPECT_EQ(fs::status(folder / "moetune-gpu-0000:01:00.0.lock").permissions() & fs::perms::mask, fs::perms(0666));
+  EXPECT_EQ(fs::status(folder / "moetune-gpu-0000:01:00.0.lock").permissions() & fs::perms::mask,
+            fs::perms(0666));
 }
 
 TEST(DeviceLock, FollowsNoLink) {
   const TemporaryDirectory folder;
   std::filesystem::create_symlink(folder / "elsewhere", folder / "moetune-gpu-0000:01:00.0.lock");
-  EXPECT_NE(message_of<std::runtime_error>([&] { DeviceLock::try_take(gpu, "x", folder.path().string()); }).find("no lock can be made"),
+  EXPECT_NE(message_of<std::runtime_error>([&] {
+              DeviceLock::try_take(gpu, "x", folder.path().string());
+            }).find("no lock can be made"),
             std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder / "elsewhere"));
 }

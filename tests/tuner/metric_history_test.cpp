@@ -17,7 +17,8 @@
 namespace moetune {
 namespace {
 
-HistoryPoint point(const std::string& time, double tpot_ms, double half_width, const std::string& build = "0.1.0 a") {
+HistoryPoint point(const std::string& time, double tpot_ms, double half_width,
+                   const std::string& build = "0.1.0 a") {
   HistoryPoint made;
   made.time = time;
   made.source = time + ".json";
@@ -37,7 +38,8 @@ HistoryPoint point(const std::string& time, double tpot_ms, double half_width, c
 TEST(MetricHistory, SortsByTimeAndKeepsWhatCannotBeComparedApart) {
   HistoryPoint gpu = point("2026-11-02T00:00:00Z", 0.1, 0.01);
   gpu.device = "NVIDIA H200";
-  const auto series = history_of({point("2026-11-03T00:00:00Z", 0.3, 0.01), gpu, point("2026-11-01T00:00:00Z", 0.2, 0.01)});
+  const auto series =
+      history_of({point("2026-11-03T00:00:00Z", 0.3, 0.01), gpu, point("2026-11-01T00:00:00Z", 0.2, 0.01)});
   ASSERT_EQ(series.size(), 2U);
   EXPECT_EQ(series[0].device, "NVIDIA H200");
   ASSERT_EQ(series[1].points.size(), 2U);
@@ -45,8 +47,9 @@ TEST(MetricHistory, SortsByTimeAndKeepsWhatCannotBeComparedApart) {
 }
 
 TEST(MetricHistory, AChangeIsOneWhereTheIntervalsDoNotMeet) {
-  const auto series = history_of({point("2026-11-01T00:00:00Z", 1.0, 0.05), point("2026-11-02T00:00:00Z", 1.08, 0.05),
-                                  point("2026-11-03T00:00:00Z", 1.3, 0.05), point("2026-11-04T00:00:00Z", 1.0, 0.05)});
+  const auto series =
+      history_of({point("2026-11-01T00:00:00Z", 1.0, 0.05), point("2026-11-02T00:00:00Z", 1.08, 0.05),
+                  point("2026-11-03T00:00:00Z", 1.3, 0.05), point("2026-11-04T00:00:00Z", 1.0, 0.05)});
   const auto changes = changes_of(series.at(0), "tpot_ms");
   ASSERT_EQ(changes.size(), 3U);
   EXPECT_FALSE(changes[0].is_beyond_doubt) << "1.05 meets 1.03";
@@ -70,7 +73,8 @@ TEST(MetricHistory, IsDrawnToScaleWithItsMarks) {
   History history;
   HistoryPoint night = point("2026-11-03T00:00:00Z", 1.2, 0.05, "0.1.0 b");
   night.verdict = "regression";
-  history.series = history_of({point("2026-11-01T00:00:00Z", 1.0, 0.05), point("2026-11-02T00:00:00Z", 1.01, 0.05), night});
+  history.series = history_of(
+      {point("2026-11-01T00:00:00Z", 1.0, 0.05), point("2026-11-02T00:00:00Z", 1.01, 0.05), night});
   history.left_out = {"x.json: says no time (measured_at)"};
   const std::string text = draw_history(history);
   EXPECT_NE(text.find("tiny-moe, workload chat, cpu: 3 measurements"), std::string::npos) << text;
@@ -95,7 +99,8 @@ TEST(MetricHistory, ReadsAFolderOfRunsAndProfiles) {
   profile.hardware.device = "cpu";
   profile.gate = "int8";
   profile.objectives = {"tpot_ms"};
-  profile.recommended.evidence = {{.metric = "tpot_ms", .value = 1.0, .low = 0.9, .high = 1.1, .p99 = {}, .n = 9, .stopped = ""}};
+  profile.recommended.evidence = {
+      {.metric = "tpot_ms", .value = 1.0, .low = 0.9, .high = 1.1, .p99 = {}, .n = 9, .stopped = ""}};
   write("undated/profile.json", to_json_value(profile));
   profile.measured_at = "2026-11-01T00:00:00Z";
   write("first/profile.json", to_json_value(profile));
@@ -123,8 +128,10 @@ TEST(MetricHistory, ReadsAFolderOfRunsAndProfiles) {
 
   fs::remove_all(folder / "first");
   fs::remove_all(folder / "night");
-  EXPECT_NE(message_of<InputError>([&] { read_history(folder.path().string()); }).find("holds no profile"), std::string::npos);
-  EXPECT_NE(message_of<InputError>([&] { read_history(folder / "nowhere"); }).find("is no folder"), std::string::npos);
+  EXPECT_NE(message_of<InputError>([&] { read_history(folder.path().string()); }).find("holds no profile"),
+            std::string::npos);
+  EXPECT_NE(message_of<InputError>([&] { read_history(folder / "nowhere"); }).find("is no folder"),
+            std::string::npos);
 }
 
 }  // namespace

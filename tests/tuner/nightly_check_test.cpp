@@ -37,11 +37,13 @@ Metrics metrics(double tpot_ms, double half_width, double kl = 0.001) {
 // Nine rounds around the value, the spread alike then and now; what one round met all points of it met.
 std::vector<double> rounds(double value, double spread) {
   std::vector<double> values;
-  for (const double mood : {0.3, -0.8, 1.0, -0.2, 0.0, 0.6, -1.0, -0.5, 0.7}) values.push_back(value * (1.0 + spread * mood));
+  for (const double mood : {0.3, -0.8, 1.0, -0.2, 0.0, 0.6, -1.0, -0.5, 0.7})
+    values.push_back(value * (1.0 + spread * mood));
   return values;
 }
 
-NightlyPoint point(NightlyRole role, std::map<std::string, std::string> configuration, double then, double now, double spread) {
+NightlyPoint point(NightlyRole role, std::map<std::string, std::string> configuration, double then,
+                   double now, double spread) {
   NightlyPoint made;
   made.role = role;
   made.configuration.values = std::move(configuration);
@@ -60,7 +62,8 @@ NightlyInput night(double baseline, double standard, double runner_up, double sp
   input.points = {
       point(NightlyRole::baseline, {{"top_k", "7"}, {"expert_quant", "int8"}}, 9.0, 9.0 * baseline, spread),
       point(NightlyRole::standard, {{"top_k", "8"}, {"expert_quant", "bf16"}}, 10.0, 10.0 * standard, spread),
-      point(NightlyRole::runner_up, {{"top_k", "8"}, {"expert_quant", "int8"}}, 9.5, 9.5 * runner_up, spread)};
+      point(NightlyRole::runner_up, {{"top_k", "8"}, {"expert_quant", "int8"}}, 9.5, 9.5 * runner_up,
+            spread)};
   compare_rounds(input.points, input.objective);
   return input;
 }
@@ -82,9 +85,11 @@ TEST(NightlyCheck, AnIntervalAboveHalfTheThresholdIsARegressionThatSaysWhereItIs
 }
 
 TEST(NightlyCheck, TheThresholdDecidesByTheIntervalNotByTheValue) {
-  EXPECT_EQ(judge_nightly(night(1.02, 1.0, 1.0)).verdict, NightlyVerdict::ok) << "below half of it it is not searched for";
+  EXPECT_EQ(judge_nightly(night(1.02, 1.0, 1.0)).verdict, NightlyVerdict::ok)
+      << "below half of it it is not searched for";
   EXPECT_EQ(judge_nightly(night(1.06, 1.0, 1.0, 0.2)).verdict, NightlyVerdict::indeterminate);
-  EXPECT_EQ(judge_nightly(night(1.0, 1.0, 1.0, 0.2)).verdict, NightlyVerdict::indeterminate) << "too wide to say ok";
+  EXPECT_EQ(judge_nightly(night(1.0, 1.0, 1.0, 0.2)).verdict, NightlyVerdict::indeterminate)
+      << "too wide to say ok";
   NightlyInput coarse = night(1.06, 1.0, 1.0);
   coarse.threshold = 0.2;
   EXPECT_EQ(judge_nightly(coarse).verdict, NightlyVerdict::ok);
@@ -113,7 +118,8 @@ TEST(NightlyCheck, AnotherDeviceSizeOrModelIsStaleAndItsFieldsAreNamed) {
 TEST(NightlyCheck, OtherSoftwareIsJudgedByTheTest) {
   const auto under = [](const char* field, double factor) {
     NightlyInput input = night(factor, factor, factor);
-    input.staleness = {.rung = Rung::other_software, .differences = {{field, "a", "b", Rung::other_software}}};
+    input.staleness = {.rung = Rung::other_software,
+                       .differences = {{field, "a", "b", Rung::other_software}}};
     return judge_nightly(input);
   };
   const NightlyResult same = under("driver", 1.0);
@@ -139,10 +145,12 @@ TEST(NightlyCheck, FasterIsOkAndSaysWhatToDo) {
 TEST(NightlyCheck, ACanaryThatOvertookTheBaselineMakesItStale) {
   const NightlyResult result = judge_nightly(night(1.0, 0.8, 1.0));
   EXPECT_EQ(result.verdict, NightlyVerdict::stale);
-  EXPECT_NE(result.reason.find("the default (expert_quant=bf16 top_k=8)"), std::string::npos) << result.reason;
+  EXPECT_NE(result.reason.find("the default (expert_quant=bf16 top_k=8)"), std::string::npos)
+      << result.reason;
   NightlyInput inaccurate = night(1.0, 1.0, 0.8);
   inaccurate.points[2].now = metrics(7.6, 0.05, 0.5);
-  EXPECT_EQ(judge_nightly(inaccurate).verdict, NightlyVerdict::ok) << "a canary that misses the gate is no choice";
+  EXPECT_EQ(judge_nightly(inaccurate).verdict, NightlyVerdict::ok)
+      << "a canary that misses the gate is no choice";
 }
 
 TEST(NightlyCheck, AFailureOrALostGateIsARegression) {
@@ -194,9 +202,11 @@ TEST(NightlyCheck, AProfileWithoutRoundsSaysHowToMakeOne) {
 TEST(MovedKnobs, AreThoseInWhichPairsDifferWhoseRatioChanged) {
   const Objective objective = tpot();
   EXPECT_TRUE(moved_knobs(night(1.0, 1.0, 1.0).points, objective, 0.05).names.empty());
-  EXPECT_TRUE(moved_knobs(night(1.3, 1.3, 1.3).points, objective, 0.05).names.empty()) << "everything alike moves no knob";
+  EXPECT_TRUE(moved_knobs(night(1.3, 1.3, 1.3).points, objective, 0.05).names.empty())
+      << "everything alike moves no knob";
   const MovedKnobs quant = moved_knobs(night(1.2, 1.0, 1.2).points, objective, 0.05);
-  EXPECT_EQ(quant.names, std::vector<std::string>{"expert_quant"}) << "int8 became slower, top_k acts as before";
+  EXPECT_EQ(quant.names, std::vector<std::string>{"expert_quant"})
+      << "int8 became slower, top_k acts as before";
   EXPECT_EQ(quant.reasons.size(), 2U);
   const MovedKnobs top_k = moved_knobs(night(1.2, 1.0, 1.0).points, objective, 0.05);
   EXPECT_EQ(top_k.names, std::vector<std::string>{"top_k"});

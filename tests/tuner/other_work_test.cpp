@@ -1,4 +1,5 @@
-// Work of others is what the cores did less what we and our descendants did; a made-up /proc says how much that is.
+// Work of others is what the cores did less what we and our descendants did; a made-up /proc says how much
+// that is.
 #include "tuner/other_work.h"
 
 #include <unistd.h>
@@ -35,8 +36,10 @@ class Machine {
 TEST(CpuWatch, OwnWorkAndThatOfDescendantsIsNoDisturbance) {
   Machine machine;
   CpuWatch watch(self, 2);
-  watch.add(machine.after(0, {{self, 1, "moetune", 10, 0}, {101, self, "moetune", 0, 0}, {102, 101, "helper", 0, 0}}));
-  watch.add(machine.after(200, {{self, 1, "moetune", 20, 0}, {101, self, "moetune", 90, 0}, {102, 101, "helper", 100, 0}}));
+  watch.add(machine.after(
+      0, {{self, 1, "moetune", 10, 0}, {101, self, "moetune", 0, 0}, {102, 101, "helper", 0, 0}}));
+  watch.add(machine.after(
+      200, {{self, 1, "moetune", 20, 0}, {101, self, "moetune", 90, 0}, {102, 101, "helper", 100, 0}}));
   // A worker has ended: its time stands in the account of its parent.
   watch.add(machine.after(50, {{self, 1, "moetune", 30, 230}}));
   EXPECT_EQ(watch.other_cores(), 0.0);
@@ -47,11 +50,13 @@ TEST(CpuWatch, NamesWhoTakesTheCoresThatAreNeeded) {
   Machine machine;
   CpuWatch watch(self, 2);
   watch.add(machine.after(0, {{self, 1, "moetune", 0, 0}, {7, 1, "cc1\nplus", 1000, 0}}));
-  watch.add(machine.after(180, {{self, 1, "moetune", 100, 0}, {7, 1, "cc1\nplus", 1050, 0}, {8, 7, "as", 20, 0}}));
+  watch.add(
+      machine.after(180, {{self, 1, "moetune", 100, 0}, {7, 1, "cc1\nplus", 1050, 0}, {8, 7, "as", 20, 0}}));
   EXPECT_NEAR(watch.other_cores(), 0.8, 1e-12);
   EXPECT_EQ(watch.disturbances(),
-            (std::vector<std::string>{"cc1 plus (process 7, 0.50 cores)", "as (process 8, 0.20 cores)",
-                                      "processes that were short, small or cannot be seen from here (0.10 cores)"}));
+            (std::vector<std::string>{
+                "cc1 plus (process 7, 0.50 cores)", "as (process 8, 0.20 cores)",
+                "processes that were short, small or cannot be seen from here (0.10 cores)"}));
 }
 
 TEST(CpuWatch, WorkOnCoresThatNobodyElseNeedsDisturbsNobody) {
@@ -74,12 +79,14 @@ TEST(CpuWatch, OneLookSaysNothing) {
 }
 
 std::string stat_line(pid_t id, const std::string& name, pid_t parent, int user, int system) {
-  return fmt::format("{} ({}) S {} 1 1 0 -1 4194560 1 2 3 4 {} {} 5 6 20 0 1 0 100\n", id, name, parent, user, system);
+  return fmt::format("{} ({}) S {} 1 1 0 -1 4194560 1 2 3 4 {} {} 5 6 20 0 1 0 100\n", id, name, parent, user,
+                     system);
 }
 
 TEST(CpuSnapshot, ReadsWhatTheKernelWrites) {
   const TemporaryDirectory proc;
-  std::ofstream(proc / "stat") << "cpu  10 1 20 300 40 2 3 4 0 0\ncpu0 5 1 10 150 20 1 2 2 0 0\ncpu1 5 0 10 150 20 1 1 2 0 0\nintr 1 2 3\n";
+  std::ofstream(proc / "stat") << "cpu  10 1 20 300 40 2 3 4 0 0\ncpu0 5 1 10 150 20 1 2 2 0 0\ncpu1 5 0 10 "
+                                  "150 20 1 1 2 0 0\nintr 1 2 3\n";
   std::filesystem::create_directory(proc / "4711");
   std::filesystem::create_directory(proc / "net");
   std::filesystem::create_directory(proc / "4712");  // it has ended: no file
@@ -101,7 +108,8 @@ TEST(CpuSnapshot, ReadsWhatTheKernelWrites) {
 }
 
 TEST(CpuSnapshot, LinesThatAreNoneAreLeftOut) {
-  for (const char* text : {"", "4711", "4711 (name", "x (name) S 1", "4711 (name) S 1 1 1", "-3 (n) S 1 1 1 0 -1 1 1 2 3 4 1 1 5 6 20", ") ("})
+  for (const char* text : {"", "4711", "4711 (name", "x (name) S 1", "4711 (name) S 1 1 1",
+                           "-3 (n) S 1 1 1 0 -1 1 1 2 3 4 1 1 5 6 20", ") ("})
     EXPECT_FALSE(process_use_from_stat(text)) << text;
 }
 

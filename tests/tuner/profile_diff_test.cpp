@@ -8,7 +8,9 @@
 namespace moetune {
 namespace {
 
-bool has_text(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has_text(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 LaunchProfile profile(const std::string& top_k, double tpot_ms) {
   LaunchProfile made;
@@ -17,7 +19,13 @@ LaunchProfile profile(const std::string& top_k, double tpot_ms) {
   made.hardware.device = "cpu";
   made.hardware.build = "0.1.0 a";
   made.recommended.configuration = {{"top_k", top_k}, {"expert_quant", "int8"}};
-  made.recommended.evidence = {{.metric = "tpot_ms", .value = tpot_ms, .low = tpot_ms - 0.05, .high = tpot_ms + 0.05, .p99 = {}, .n = 9, .stopped = ""}};
+  made.recommended.evidence = {{.metric = "tpot_ms",
+                                .value = tpot_ms,
+                                .low = tpot_ms - 0.05,
+                                .high = tpot_ms + 0.05,
+                                .p99 = {},
+                                .n = 9,
+                                .stopped = ""}};
   made.reason = "because";
   return made;
 }
@@ -48,7 +56,8 @@ Trial turn(std::int64_t number, std::int64_t after, std::int64_t pass, double tp
 }
 
 TEST(RoundValues, AreThoseOfTheNewestRoundInTheOrderOfItsPasses) {
-  std::vector<Trial> log = {turn(0, 3, 0, 9.0), turn(2, 3, 0, 9.0), turn(0, 5, 0, 1.0), turn(2, 5, 0, 2.0), turn(2, 5, 1, 2.1), turn(0, 5, 1, 1.1)};
+  std::vector<Trial> log = {turn(0, 3, 0, 9.0), turn(2, 3, 0, 9.0), turn(0, 5, 0, 1.0),
+                            turn(2, 5, 0, 2.0), turn(2, 5, 1, 2.1), turn(0, 5, 1, 1.1)};
   EXPECT_EQ(round_values(0, log, "tpot_ms"), (std::vector<double>{1.0, 1.1}));
   EXPECT_EQ(round_values(2, log, "tpot_ms"), (std::vector<double>{2.0, 2.1}));
   EXPECT_TRUE(round_values(1, log, "tpot_ms").empty());

@@ -14,9 +14,9 @@ namespace moetune {
 namespace fs = std::filesystem;
 
 Baseline read_baseline(const std::string& path, const std::string& model) {
-  const std::string accepted =
-      fmt::format("a profile.json or the run directory it lies in; 'moetune tune{} --run runs/baseline' makes one",
-                  model.empty() ? "" : " --model " + shell_word(model));
+  const std::string accepted = fmt::format(
+      "a profile.json or the run directory it lies in; 'moetune tune{} --run runs/baseline' makes one",
+      model.empty() ? "" : " --model " + shell_word(model));
   if (path.empty()) throw InputError("--baseline", "no profile is given", accepted);
   std::string file = fs::is_directory(path) ? path + "/profile.json" : path;
   if (!fs::exists(file)) throw InputError("--baseline", "'" + file + "' is not there", accepted);
@@ -35,7 +35,8 @@ std::vector<CheckedConfiguration> checked_configurations(const Baseline& baselin
   const LaunchProfile& profile = baseline.profile;
   std::vector<CheckedConfiguration> checked;
   const auto add = [&](NightlyRole role, const Configuration& configuration, const ProfilePoint& point) {
-    const bool is_there = std::ranges::find(checked, configuration, &CheckedConfiguration::configuration) != checked.end();
+    const bool is_there =
+        std::ranges::find(checked, configuration, &CheckedConfiguration::configuration) != checked.end();
     if (!is_there) checked.push_back({role, configuration, metrics_of(point), point.rounds});
   };
   add(NightlyRole::baseline, {profile.recommended.configuration}, profile.recommended);

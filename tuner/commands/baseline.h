@@ -29,8 +29,8 @@ struct CheckedConfiguration {
   Metrics then;
   std::vector<double> rounds_then;  // of the objective; empty: it was in no final round
 };
-// The recommended configuration first, then the default and the runner-up, each once. Where that is only one, a
-// point of the front stands in for the runner-up, because nothing can be measured in turns with itself.
+// The recommended configuration first, then the default and the runner-up, each once. Where that is only one,
+// a point of the front stands in for the runner-up, because nothing can be measured in turns with itself.
 std::vector<CheckedConfiguration> checked_configurations(const Baseline& baseline, const Study& study);
 
 std::vector<Configuration> front_of(const LaunchProfile& profile);

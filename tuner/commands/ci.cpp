@@ -56,10 +56,14 @@ constexpr int times_measured = usual_processes + 1;
 
 ExitCode code_of(NightlyVerdict verdict) {
   switch (verdict) {
-    case NightlyVerdict::ok: return ExitCode::done;
-    case NightlyVerdict::regression: return ExitCode::regression;
-    case NightlyVerdict::indeterminate: return ExitCode::indeterminate;
-    case NightlyVerdict::stale: return ExitCode::not_comparable;
+    case NightlyVerdict::ok:
+      return ExitCode::done;
+    case NightlyVerdict::regression:
+      return ExitCode::regression;
+    case NightlyVerdict::indeterminate:
+      return ExitCode::indeterminate;
+    case NightlyVerdict::stale:
+      return ExitCode::not_comparable;
   }
   return ExitCode::our_fault;
 }
@@ -82,13 +86,15 @@ std::vector<std::string> others_on_gpu(const Study& study, const Console& consol
   if (!found.problem.empty()) console.warn("other work on the GPU would go unseen: " + found.problem);
   std::vector<std::string> others;
   for (const GpuProcess& process : found.processes)
-    others.push_back(fmt::format("{} on the GPU (process {}, {})", program_name(static_cast<pid_t>(process.id)), process.id,
+    others.push_back(fmt::format("{} on the GPU (process {}, {})",
+                                 program_name(static_cast<pid_t>(process.id)), process.id,
                                  value_text("device_bytes", static_cast<double>(process.bytes))));
   return others;
 }
 
 // What the run says of one configuration tonight.
-NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStudyResult& measured, const Objective& objective) {
+NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStudyResult& measured,
+                           const Objective& objective) {
   NightlyPoint point;
   point.role = checked.role;
   point.configuration = checked.configuration;
@@ -126,7 +132,9 @@ NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const 
 NightlyStudy nightly_study(const CiOptions& options, const Baseline& baseline, const Study& study,
                            const std::vector<CheckedConfiguration>& checked) {
   NightlyStudy nightly;
-  nightly.run_path = options.run.empty() ? new_run_path(runs_folder, study.model.name, study.workload.name + "-ci") : options.run;
+  nightly.run_path = options.run.empty()
+                         ? new_run_path(runs_folder, study.model.name, study.workload.name + "-ci")
+                         : options.run;
   nightly.baseline = &baseline.profile;
   nightly.default_configuration = standard_of(baseline, study);
   for (const CheckedConfiguration& each : checked) nightly.given.push_back(each.configuration);
@@ -148,7 +156,8 @@ void print(const NightlyRecord& record, const std::string& run_path, const Conso
 
 ExitCode run_ci(CiOptions options) {
   const Console& console = options.common.console;
-  if (options.retune && options.out.empty()) throw InputError("--retune", "without --out", "--out PROFILE beside it");
+  if (options.retune && options.out.empty())
+    throw InputError("--retune", "without --out", "--out PROFILE beside it");
   if (!options.out.empty() && !options.retune && !options.budget_seconds)
     throw InputError("--out", "'" + options.out + "' without a search", "--retune or --budget beside it");
   const Baseline baseline = read_baseline(options.baseline, options.common.model);
@@ -160,7 +169,8 @@ ExitCode run_ci(CiOptions options) {
   options.common.workload = baseline.profile.workload.name;
   options.common.fixed_workload = baseline.profile.workload;
   options.common.seed = baseline.profile.workload.seed;
-  const Study study = studies_of(options.common, options.target, options.measuring_seconds / times_measured).front();
+  const Study study =
+      studies_of(options.common, options.target, options.measuring_seconds / times_measured).front();
   for (const std::string& remark : study.remarks) console.log(remark);
   for (const std::string& warning : study.warnings) console.warn(warning);
 
@@ -191,8 +201,9 @@ ExitCode run_ci(CiOptions options) {
     };
     look();
     nightly.on_look = occasionally(look);
-    console.log(fmt::format("{}\nmeasuring the baseline's configuration and {} canaries in turns; run directory {}", study_text(study),
-                            checked.size() - 1, run_path));
+    console.log(
+        fmt::format("{}\nmeasuring the baseline's configuration and {} canaries in turns; run directory {}",
+                    study_text(study), checked.size() - 1, run_path));
     measured = run_nightly_study(nightly, study, options.target, console, interruption);
     look();
     if (measured->interrupted) {
@@ -212,7 +223,9 @@ ExitCode run_ci(CiOptions options) {
   }
   record.result = judge_nightly(record.input);
   nlohmann::json document = to_json_value(record);
-  if (!run_path.empty()) write_file_atomically(run_path + "/ci.json", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!run_path.empty())
+    write_file_atomically(run_path + "/ci.json",
+                          document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   document["run"] = run_path.empty() ? nlohmann::json() : nlohmann::json(run_path);
   print(record, run_path, console);
   outputs.write(record, console);
@@ -230,7 +243,8 @@ ExitCode run_ci(CiOptions options) {
     document["retune"] = retune(input, *retune_output, console, interruption);
     if (interruption.requested()) return ExitCode::interrupted;
   } else if (retune_output) {
-    console.warn("nothing is searched from a baseline of another box or model: 'moetune tune' makes a new one");
+    console.warn(
+        "nothing is searched from a baseline of another box or model: 'moetune tune' makes a new one");
   }
   console.document(document);
   return code_of(record.result.verdict);
@@ -241,23 +255,29 @@ ExitCode run_ci(CiOptions options) {
 Command add_ci_command(CLI::App& program, const std::vector<std::string>& command_line) {
   auto options = std::make_shared<CiOptions>();
   options->common.model.clear();
-  CLI::App& command = add_subcommand(
-      program, "ci", "Nightly: check a fresh run against a baseline profile",
-      "Measures the baseline's configuration, the default and the runner-up in turns, in fresh processes, and compares them with what "
-      "the profile says. Workload, seed, gate and objectives are the profile's.\n\n"
-      "  moetune tune --model DIR --run runs/baseline\n"
-      "  moetune ci --baseline runs/baseline --model DIR --junit ci.xml\n"
-      "  moetune ci --baseline runs/baseline --model DIR --retune --out profile.json\n\n"
-      "Exit codes: 0 ok, 3 regression, 5 indeterminate (too noisy, or other work ran), 6 stale or not comparable, 2 no baseline.");
-  add_text_option(command, "--baseline", options->baseline, "PROFILE", "profile.json, or the run directory it lies in");
-  add_parsed_option(command, "--threshold", options->threshold, parse_per_cent, "5%", "The slowdown that must be found", "5%");
+  CLI::App& command =
+      add_subcommand(program, "ci", "Nightly: check a fresh run against a baseline profile",
+                     "Measures the baseline's configuration, the default and the runner-up in turns, in "
+                     "fresh processes, and compares them with what "
+                     "the profile says. Workload, seed, gate and objectives are the profile's.\n\n"
+                     "  moetune tune --model DIR --run runs/baseline\n"
+                     "  moetune ci --baseline runs/baseline --model DIR --junit ci.xml\n"
+                     "  moetune ci --baseline runs/baseline --model DIR --retune --out profile.json\n\n"
+                     "Exit codes: 0 ok, 3 regression, 5 indeterminate (too noisy, or other work ran), 6 "
+                     "stale or not comparable, 2 no baseline.");
+  add_text_option(command, "--baseline", options->baseline, "PROFILE",
+                  "profile.json, or the run directory it lies in");
+  add_parsed_option(command, "--threshold", options->threshold, parse_per_cent, "5%",
+                    "The slowdown that must be found", "5%");
   add_parsed_option(command, "--measuring", options->measuring_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Time for measuring, loading not counted", "60s");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Make it a whole search of that time, which begins with the baseline's front");
   add_flag(command, "--retune", options->retune, "Search again the knobs whose effect moved; needs --out");
-  add_text_option(command, "--out", options->out, "PROFILE", "Where the new profile goes, and beside it PROFILE.diff.md");
-  add_text_option(command, "--run", options->run, "DIR", "Run directory (default: runs/<time>-<model>-<workload>-ci)");
+  add_text_option(command, "--out", options->out, "PROFILE",
+                  "Where the new profile goes, and beside it PROFILE.diff.md");
+  add_text_option(command, "--run", options->run, "DIR",
+                  "Run directory (default: runs/<time>-<model>-<workload>-ci)");
   add_nightly_output_options(command, options->outputs);
   add_flag(command, "--beside-other-work", options->judges_beside_other_work,
            "Judge although other processes keep the processors busy; says so");

@@ -28,7 +28,8 @@ void finish(std::optional<PartialFile>& file, const std::string& text) {
 
 void add_nightly_output_options(CLI::App& command, NightlyOutputOptions& options) {
   add_text_option(command, "--junit", options.junit, "FILE", "JUnit XML");
-  add_text_option(command, "--summary", options.summary, "FILE", "Markdown; appended where it is $GITHUB_STEP_SUMMARY");
+  add_text_option(command, "--summary", options.summary, "FILE",
+                  "Markdown; appended where it is $GITHUB_STEP_SUMMARY");
   add_text_option(command, "--prometheus", options.prometheus, "FILE", "Text file for node_exporter");
 }
 

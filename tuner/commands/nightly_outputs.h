@@ -22,14 +22,15 @@ class NightlyOutputs {
  public:
   // Opens every file now: a wrong path must not cost the time of measuring. Throws InputError.
   explicit NightlyOutputs(const NightlyOutputOptions& options);
-  // Writes them, and annotations where GITHUB_ACTIONS says that somebody reads them. Throws std::runtime_error
-  // (disk).
+  // Writes them, and annotations where GITHUB_ACTIONS says that somebody reads them. Throws
+  // std::runtime_error (disk).
   void write(const NightlyRecord& record, const Console& console);
 
  private:
   std::optional<PartialFile> junit_;
   std::optional<PartialFile> summary_;
-  std::string appended_summary_;  // GitHub's own file, which earlier steps have written to; empty: another one
+  std::string
+      appended_summary_;  // GitHub's own file, which earlier steps have written to; empty: another one
   std::optional<PartialFile> prometheus_;
 };
 

@@ -16,7 +16,8 @@
 namespace moetune {
 namespace {
 
-// Of --timing, for one turn of a final round after a search; without a search a turn is all the timing there is.
+// Of --timing, for one turn of a final round after a search; without a search a turn is all the timing there
+// is.
 constexpr double turn_share = 0.25;
 
 std::string joined(const std::vector<std::string>& texts) {
@@ -58,7 +59,8 @@ std::vector<std::int64_t> given_trials(const NightlyStudy& nightly, std::span<co
 
 }  // namespace
 
-SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& names, const Configuration& configuration) {
+SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& names,
+                           const Configuration& configuration) {
   for (Parameter& parameter : space.parameters) {
     if (std::ranges::find(names, parameter.name) != names.end()) continue;
     const auto value = configuration.values.find(parameter.name);
@@ -70,8 +72,9 @@ SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& na
   return space;
 }
 
-NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study, const TargetOptions& target,
-                                     const Console& console, const Interruption& interruption) {
+NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
+                                     const TargetOptions& target, const Console& console,
+                                     const Interruption& interruption) {
   const std::vector<Objective> objectives = objectives_named(joined(nightly.baseline->objectives));
   const AccuracyGate& gate = gate_named(nightly.baseline->gate);
   std::unique_ptr<Searcher> search;
@@ -83,7 +86,8 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
   std::vector<Configuration> first = nightly.given;
   first.insert(first.end(), nightly.front.begin(), nightly.front.end());
   GivenFirstSearcher searcher(std::move(first), std::move(search));
-  const RunDirectory run = RunDirectory::create(nightly.run_path, request_of(nightly, study), to_json_value(study.hardware));
+  const RunDirectory run =
+      RunDirectory::create(nightly.run_path, request_of(nightly, study), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
 
   Progress progress(stderr, terminal_of(2), console.quiet);
@@ -91,7 +95,9 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
   request.default_configuration = nightly.default_configuration;
   request.objection = study.objection;
   request.objectives = objectives;
-  request.acceptable = [&](const Trial& trial) { return judge(trial.metrics, gate).verdict == GateVerdict::met; };
+  request.acceptable = [&](const Trial& trial) {
+    return judge(trial.metrics, gate).verdict == GateVerdict::met;
+  };
   request.seed = nightly.baseline->seed;
   request.budget_seconds = nightly.budget_seconds;
   RunReport asked = read_run(run.path());  // as the conclusion will read it
@@ -105,13 +111,15 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
     }
     return numbers;
   };
-  request.timing_setup = timing_setup(study, nightly.space ? turn_share * nightly.timing_seconds : nightly.timing_seconds);
+  request.timing_setup =
+      timing_setup(study, nightly.space ? turn_share * nightly.timing_seconds : nightly.timing_seconds);
   request.on_status = [&](const TuneStatus& status) {
     if (nightly.on_look) nightly.on_look();
     progress.show(status);
   };
   request.on_message = [&](const std::string& line) { progress.message(line); };
-  const TuneResult tuned = tune(request, searcher, log, target.runner_settings(study, nightly.timing_seconds), interruption);
+  const TuneResult tuned =
+      tune(request, searcher, log, target.runner_settings(study, nightly.timing_seconds), interruption);
   progress.clear();
 
   NightlyStudyResult result;

@@ -38,10 +38,12 @@ struct NightlyStudyResult {
 };
 
 // Throws as tune() and RunDirectory::create() do.
-NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study, const TargetOptions& target,
-                                     const Console& console, const Interruption& interruption);
+NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
+                                     const TargetOptions& target, const Console& console,
+                                     const Interruption& interruption);
 
 // The space with every parameter but the named ones kept at the configuration's value.
-SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& names, const Configuration& configuration);
+SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& names,
+                           const Configuration& configuration);
 
 }  // namespace moetune

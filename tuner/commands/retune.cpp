@@ -22,12 +22,14 @@ void finish(PartialFile& file, const std::string& text) {
 std::vector<Evidence> evidence_of(const Metrics& metrics) {
   std::vector<Evidence> evidence;
   for (const auto& [metric, m] : metrics)
-    evidence.push_back({metric, m.value, m.low, m.high, m.p99, m.n, std::string(name_of(m.origin)), m.stopped, m.processes});
+    evidence.push_back(
+        {metric, m.value, m.low, m.high, m.p99, m.n, std::string(name_of(m.origin)), m.stopped, m.processes});
   return evidence;
 }
 
 // The space the baseline was searched in. Empty: this build does not have it any more.
-std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& baseline, const Console& console) {
+std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& baseline,
+                                    const Console& console) {
   try {
     SearchSpace space = space_for(study, baseline.space);
     if (space.hash() != baseline.space_hash)
@@ -40,8 +42,8 @@ std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& bas
 }
 
 // A search over the moved knobs alone. Empty: interrupted, or it recommends nothing.
-std::optional<LaunchProfile> searched_again(const RetuneInput& input, const std::vector<std::string>& knobs, const Console& console,
-                                            const Interruption& interruption) {
+std::optional<LaunchProfile> searched_again(const RetuneInput& input, const std::vector<std::string>& knobs,
+                                            const Console& console, const Interruption& interruption) {
   const LaunchProfile& baseline = input.baseline.profile;
   const std::optional<SearchSpace> declared = space_of(input.study, baseline, console);
   if (!declared) return std::nullopt;
@@ -49,20 +51,24 @@ std::optional<LaunchProfile> searched_again(const RetuneInput& input, const std:
   nightly.run_path = input.run_path + "-retune";
   nightly.baseline = &baseline;
   nightly.default_configuration = standard_of(input.baseline, input.study);
-  for (const CheckedConfiguration& each : checked_configurations(input.baseline, input.study)) nightly.given.push_back(each.configuration);
+  for (const CheckedConfiguration& each : checked_configurations(input.baseline, input.study))
+    nightly.given.push_back(each.configuration);
   nightly.space = space_of_knobs(*declared, knobs, {baseline.recommended.configuration});
   nightly.budget_seconds = budget_share * input.measuring_seconds;
   nightly.timing_seconds = timing_seconds;
   nightly.command_line = input.command_line;
-  console.log(fmt::format("searching again over {}; run directory {}", fmt::join(knobs, ", "), nightly.run_path));
-  const NightlyStudyResult result = run_nightly_study(nightly, input.study, input.target, console, interruption);
+  console.log(
+      fmt::format("searching again over {}; run directory {}", fmt::join(knobs, ", "), nightly.run_path));
+  const NightlyStudyResult result =
+      run_nightly_study(nightly, input.study, input.target, console, interruption);
   if (result.interrupted || !result.conclusion.profile) return std::nullopt;
   return launch_profile_from_json(*result.conclusion.profile, nightly.run_path + "/profile.json");
 }
 
 }  // namespace
 
-LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record, const Study& study) {
+LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record,
+                                const Study& study) {
   LaunchProfile profile = baseline;
   profile.hardware = study.hardware;
   profile.ratio_to_default.reset();
@@ -79,13 +85,17 @@ LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyReco
   }
   profile.measured_at = record.started;
   profile.final_passes = std::ssize(profile.recommended.rounds);
-  profile.reason = fmt::format("Kept, and measured again on {}: no knob acts otherwise than it did. Front and trial numbers are those of the earlier search, which said: {}",
-                               record.started, baseline.reason);
+  profile.reason = fmt::format(
+      "Kept, and measured again on {}: no knob acts otherwise than it did. Front and trial numbers are those "
+      "of the earlier search, which said: {}",
+      record.started, baseline.reason);
   return profile;
 }
 
-nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Console& console, const Interruption& interruption) {
-  nlohmann::json document = {{"searched", nlohmann::json::array()}, {"reasons", nlohmann::json::array()}, {"profile", nullptr}};
+nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Console& console,
+                      const Interruption& interruption) {
+  nlohmann::json document = {
+      {"searched", nlohmann::json::array()}, {"reasons", nlohmann::json::array()}, {"profile", nullptr}};
   if (!input.record.input.other_work.empty()) {
     console.warn("no new profile: other work ran beside the check, so what moved is not known");
     return document;
@@ -93,9 +103,11 @@ nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Cons
   std::optional<LaunchProfile> profile;
   if (input.is_whole_search) {
     if (input.measured.conclusion.profile)
-      profile = launch_profile_from_json(*input.measured.conclusion.profile, input.run_path + "/profile.json");
+      profile =
+          launch_profile_from_json(*input.measured.conclusion.profile, input.run_path + "/profile.json");
   } else {
-    const MovedKnobs moved = moved_knobs(input.record.input.points, input.record.input.objective, input.record.input.threshold);
+    const MovedKnobs moved =
+        moved_knobs(input.record.input.points, input.record.input.objective, input.record.input.threshold);
     document["searched"] = moved.names;
     document["reasons"] = moved.reasons;
     for (const std::string& reason : moved.reasons) console.result(wrapped(reason, 80, 2));

@@ -1,5 +1,6 @@
-// After a night's check: a new profile, and what changed. Only the knobs whose effect moved are searched again
-// (tuner/moved_knobs.h); where none did, the baseline's choice is kept with tonight's numbers. Start at retune().
+// After a night's check: a new profile, and what changed. Only the knobs whose effect moved are searched
+// again (tuner/moved_knobs.h); where none did, the baseline's choice is kept with tonight's numbers. Start at
+// retune().
 #pragma once
 
 #include <string>
@@ -27,16 +28,18 @@ struct RetuneInput {
   const TargetOptions& target;
   const NightlyRecord& record;
   const NightlyStudyResult& measured;
-  bool is_whole_search = false;  // the check was one: its profile is the new one
+  bool is_whole_search = false;     // the check was one: its profile is the new one
   double measuring_seconds = 60.0;  // of the check; a search may take three times as long
   std::string run_path;
   std::vector<std::string> command_line;
 };
 
 // Returns what it did, for --json. Writes nothing where nothing can be concluded, and says so.
-nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Console& console, const Interruption& interruption);
+nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Console& console,
+                      const Interruption& interruption);
 
 // The baseline with tonight's numbers and tonight's box.
-LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record, const Study& study);
+LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record,
+                                const Study& study);
 
 }  // namespace moetune

@@ -8,8 +8,8 @@
 
 namespace moetune {
 
-// One line each, without a line end after the last: "::error title=...::..." of a regression, "::warning ..." of
-// what cannot be judged and of remarks, "::notice ..." of ok.
+// One line each, without a line end after the last: "::error title=...::..." of a regression, "::warning ..."
+// of what cannot be judged and of remarks, "::notice ..." of ok.
 std::string to_annotations(const NightlyRecord& record);
 
 // Text of a workflow command: '%', carriage return and line end are written as %25, %0D and %0A.

@@ -53,7 +53,8 @@ std::vector<Case> cases_of(const NightlyRecord& record) {
                   .failure = point.failure,
                   .error = "",
                   .output = values_of(point)};
-    const bool is_slower = point.slowdown && judge_slowdown(*point.slowdown, record.input.threshold) == SlowdownVerdict::regression;
+    const bool is_slower = point.slowdown && judge_slowdown(*point.slowdown, record.input.threshold) ==
+                                                 SlowdownVerdict::regression;
     if (is_slower && record.input.other_work.empty()) measured.failure = slowdown_text(*point.slowdown);
     // Slower canaries say where a slowdown comes from; only the baseline has a promise to keep.
     if (point.role != NightlyRole::baseline && measured.failure != point.failure) {
@@ -72,11 +73,16 @@ std::string xml_text(std::string_view text) {
   std::string line;
   const auto flush = [&] {
     for (const char letter : printable(line)) {
-      if (letter == '&') safe += "&amp;";
-      else if (letter == '<') safe += "&lt;";
-      else if (letter == '>') safe += "&gt;";
-      else if (letter == '"') safe += "&quot;";
-      else safe += letter;
+      if (letter == '&')
+        safe += "&amp;";
+      else if (letter == '<')
+        safe += "&lt;";
+      else if (letter == '>')
+        safe += "&gt;";
+      else if (letter == '"')
+        safe += "&quot;";
+      else
+        safe += letter;
     }
     line.clear();
   };
@@ -98,21 +104,24 @@ std::string to_junit(const NightlyRecord& record) {
   int errors = 0;
   std::string body;
   for (const Case& each : cases) {
-    body += fmt::format("    <testcase classname=\"moetune.ci.{}.{}\" name=\"{}\" time=\"{:.3f}\">\n", xml_text(record.model),
-                        xml_text(record.workload), xml_text(each.name), &each == &cases.front() ? record.seconds : 0.0);
+    body += fmt::format("    <testcase classname=\"moetune.ci.{}.{}\" name=\"{}\" time=\"{:.3f}\">\n",
+                        xml_text(record.model), xml_text(record.workload), xml_text(each.name),
+                        &each == &cases.front() ? record.seconds : 0.0);
     if (!each.failure.empty()) {
       ++failures;
       body += fmt::format("      <failure type=\"regression\" message=\"{}\"/>\n", xml_text(each.failure));
     } else if (!each.error.empty()) {
       ++errors;
-      body += fmt::format("      <error type=\"{}\" message=\"{}\"/>\n", name_of(record.result.verdict), xml_text(each.error));
+      body += fmt::format("      <error type=\"{}\" message=\"{}\"/>\n", name_of(record.result.verdict),
+                          xml_text(each.error));
     }
     body += fmt::format("      <system-out>{}</system-out>\n    </testcase>\n", xml_text(each.output));
   }
-  const std::string counts =
-      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\"", cases.size(), failures, errors, record.seconds);
+  const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\"",
+                                         cases.size(), failures, errors, record.seconds);
   return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite name=\"moetune ci\" {0} timestamp=\"{1}\">\n{2}"
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite name=\"moetune ci\" {0} "
+      "timestamp=\"{1}\">\n{2}"
       "  </testsuite>\n</testsuites>\n",
       counts, xml_text(record.started), body);
 }

@@ -9,7 +9,8 @@
 namespace moetune {
 
 // moetune_ci_verdict (1 for the one that holds), moetune_ci_slowdown_ratio (0.05: 5 % slower),
-// moetune_ci_metric (units are in the metric's name), moetune_ci_threshold_ratio, moetune_ci_duration_seconds.
+// moetune_ci_metric (units are in the metric's name), moetune_ci_threshold_ratio,
+// moetune_ci_duration_seconds.
 std::string to_prometheus(const NightlyRecord& record);
 
 // Between the quotes of a label: '\', '"' and line ends are written with a '\'.

@@ -1,5 +1,5 @@
-// Configurations that are known to matter come first, then whatever another searcher proposes: a nightly search
-// begins with the front of its baseline.
+// Configurations that are known to matter come first, then whatever another searcher proposes: a nightly
+// search begins with the front of its baseline.
 #pragma once
 
 #include <cstddef>

@@ -18,13 +18,16 @@ constexpr int kReadsOfAMinute = 150000;
 
 void read(Device& gpu, const void* data, std::int64_t bytes, int times) {
   const OwnedTensor sum(gpu, NumberType::i32, {1});
-  for (int i = 0; i < times; ++i) moetune::run(gpu, ReadMemory{.data = data, .bytes = bytes, .sum = sum.view()});
+  for (int i = 0; i < times; ++i)
+    moetune::run(gpu, ReadMemory{.data = data, .bytes = bytes, .sum = sum.view()});
   wait_for(gpu);
 }
 
 }  // namespace
 
-std::vector<std::string_view> device_faults() { return {"device_fault", "device_out_of_memory", "device_hang"}; }
+std::vector<std::string_view> device_faults() {
+  return {"device_fault", "device_out_of_memory", "device_hang"};
+}
 
 void fault_on_device(const std::string& how) {
   Device gpu{Cuda(0)};
@@ -41,7 +44,9 @@ void fault_on_device(const std::string& how) {
 #else
 std::vector<std::string_view> device_faults() { return {}; }
 
-void fault_on_device(const std::string& how) { throw std::runtime_error("this build has no GPU code: " + how); }
+void fault_on_device(const std::string& how) {
+  throw std::runtime_error("this build has no GPU code: " + how);
+}
 #endif
 
 }  // namespace moetune

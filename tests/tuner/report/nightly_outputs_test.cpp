@@ -1,4 +1,5 @@
-// A night's check in the forms that CI systems read: what they show, and that nothing from outside breaks them.
+// A night's check in the forms that CI systems read: what they show, and that nothing from outside breaks
+// them.
 #include <gtest/gtest.h>
 
 #include "tuner/report/annotations.h"
@@ -9,7 +10,9 @@
 namespace moetune {
 namespace {
 
-bool has_text(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has_text(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 NightlyPoint point(NightlyRole role, const std::string& top_k, double then, double now) {
   NightlyPoint made;
@@ -35,7 +38,8 @@ NightlyRecord record(double factor) {
   made.seconds = 61.5;
   made.input.objective = objectives_named("tpot_ms").front();
   made.input.gate = gate_named("none");
-  made.input.points = {point(NightlyRole::baseline, "7", 1.0, factor), point(NightlyRole::standard, "8", 2.0, 2.0)};
+  made.input.points = {point(NightlyRole::baseline, "7", 1.0, factor),
+                       point(NightlyRole::standard, "8", 2.0, 2.0)};
   compare_rounds(made.input.points, made.input.objective);
   made.result = judge_nightly(made.input);
   return made;
@@ -43,7 +47,9 @@ NightlyRecord record(double factor) {
 
 TEST(Junit, ARegressionIsAFailureOfTheVerdictAndOfTheBaseline) {
   const std::string text = to_junit(record(1.2));
-  EXPECT_TRUE(has_text(text, "<testsuite name=\"moetune ci\" tests=\"5\" failures=\"2\" errors=\"0\" time=\"61.500\"")) << text;
+  EXPECT_TRUE(has_text(
+      text, "<testsuite name=\"moetune ci\" tests=\"5\" failures=\"2\" errors=\"0\" time=\"61.500\""))
+      << text;
   EXPECT_TRUE(has_text(text, "<testcase classname=\"moetune.ci.tiny-moe.chat\" name=\"baseline tpot_ms\""));
   EXPECT_TRUE(has_text(text, "<failure type=\"regression\" message=\"20.0 % slower")) << text;
 }
@@ -75,7 +81,10 @@ TEST(Junit, NothingFromOutsideIsMarkup) {
 }
 
 TEST(Annotations, AreAnErrorAWarningOrANotice) {
-  EXPECT_TRUE(to_annotations(record(1.2)).starts_with("::error title=moetune ci regression::tiny-moe, workload chat: tpot_ms is 20.0 %25 slower"));
+  EXPECT_TRUE(
+      to_annotations(record(1.2))
+          .starts_with(
+              "::error title=moetune ci regression::tiny-moe, workload chat: tpot_ms is 20.0 %25 slower"));
   EXPECT_TRUE(to_annotations(record(1.0)).starts_with("::notice title=moetune ci ok::"));
   NightlyRecord busy = record(1.0);
   busy.input.other_work = {"x"};
@@ -90,8 +99,10 @@ TEST(Prometheus, HoldsOneVerdictAndEveryBound) {
   EXPECT_TRUE(has_text(text, "# TYPE moetune_ci_verdict gauge\n"));
   EXPECT_TRUE(has_text(text, "moetune_ci_verdict{" + labels + ",verdict=\"regression\"} 1\n"));
   EXPECT_TRUE(has_text(text, "moetune_ci_verdict{" + labels + ",verdict=\"ok\"} 0\n"));
-  EXPECT_TRUE(has_text(text, "moetune_ci_slowdown_ratio{" + labels + ",role=\"baseline\",bound=\"low\"} 0.1")) << text;
-  EXPECT_TRUE(has_text(text, "moetune_ci_metric{" + labels + ",role=\"default\",metric=\"tpot_ms\",bound=\"value\"} 2\n"));
+  EXPECT_TRUE(has_text(text, "moetune_ci_slowdown_ratio{" + labels + ",role=\"baseline\",bound=\"low\"} 0.1"))
+      << text;
+  EXPECT_TRUE(has_text(
+      text, "moetune_ci_metric{" + labels + ",role=\"default\",metric=\"tpot_ms\",bound=\"value\"} 2\n"));
   EXPECT_TRUE(has_text(text, "moetune_ci_threshold_ratio{" + labels + "} 0.05\n"));
   EXPECT_EQ(label_text("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
 }
@@ -99,7 +110,9 @@ TEST(Prometheus, HoldsOneVerdictAndEveryBound) {
 TEST(NightlySummary, ShowsBothNightsAndWhy) {
   const std::string text = to_markdown(record(1.2));
   EXPECT_TRUE(text.starts_with("## moetune ci: regression\n\ntiny-moe, workload chat, on cpu: ")) << text;
-  EXPECT_TRUE(has_text(text, "| baseline | `top_k=7` | 1.00 ms per token | 1.20 ms per token | 20.0 % slower")) << text;
+  EXPECT_TRUE(
+      has_text(text, "| baseline | `top_k=7` | 1.00 ms per token | 1.20 ms per token | 20.0 % slower"))
+      << text;
   EXPECT_TRUE(has_text(text, "| default | `top_k=8` |"));
   EXPECT_TRUE(has_text(text, "threshold 5 %"));
 }
