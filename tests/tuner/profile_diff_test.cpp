@@ -3,14 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
 #include "tuner/round_values.h"
 
 namespace moetune {
 namespace {
-
-bool has_text(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 LaunchProfile profile(const std::string& top_k, double tpot_ms) {
   LaunchProfile made;

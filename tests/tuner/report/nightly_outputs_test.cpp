@@ -2,6 +2,7 @@
 // them.
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
 #include "tuner/report/annotations.h"
 #include "tuner/report/junit.h"
 #include "tuner/report/nightly_summary.h"
@@ -9,10 +10,6 @@
 
 namespace moetune {
 namespace {
-
-bool has_text(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 NightlyPoint point(NightlyRole role, const std::string& top_k, double then, double now) {
   NightlyPoint made;
