@@ -81,8 +81,8 @@ expect_in step.md '^## moetune ci: regression'
 
 # --retune: only the knob whose effect moved is searched again; profile and diff are ready to commit.
 expect_exit 3 ci --baseline baseline --run again --synthetic "$slower" --retune --out new.json
-expect_exit 0 "$MOETUNE" validate new.json
 expect_in out.txt '^Searched again: .*expert_quant'
+expect_exit 0 "$MOETUNE" validate new.json
 [[ $(field new.json "['configuration']['expert_quant']") != "$chosen" ]] || fail "the slower format was chosen again"
 expect_in new.json.diff.md '^\| `expert_quant` \|'
 expect_in new.json.diff.md '^\| metric \| before \| after \| change \|'

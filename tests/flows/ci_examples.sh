@@ -46,7 +46,7 @@ cat > space.json <<'JSON'
 {"name": "two", "parameters": [{"name": "expert_quant", "kind": "ordinal", "values": ["checkpoint", "int8"]}]}
 JSON
 export CHECK_ARGS="--measuring 2s --threshold 100%" GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=step.md
-expect_exit 0 "$MOETUNE" tune --quiet --run baseline --space ./space.json --searcher exhaustive --timing 200ms --budget 10m
+expect_exit 0 "$MOETUNE" tune --quiet --run baseline --space ./space.json --searcher exhaustive --timing 0.2s --budget 10m
 cp baseline/profile.json profile.json
 accepted="0 5" run_lines github < <(github_lines)
 expect_in step.md '^## moetune ci: (ok|indeterminate)'
