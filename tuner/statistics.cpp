@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "tuner/autocorrelation.h"
+
 namespace moetune {
 namespace {
 
@@ -62,6 +64,12 @@ std::optional<Interval> interval_of_sorted(const std::vector<double>& values, do
   return Interval{values[ranks->low], values[ranks->high]};
 }
 
+void set_interval(Measurement& measurement, const std::optional<Interval>& interval) {
+  if (!interval) return;
+  measurement.low = interval->low;
+  measurement.high = interval->high;
+}
+
 double quantile_of_sorted(const std::vector<double>& values, double p) {
   const double rank =
       std::ceil(p * static_cast<double>(values.size()) - 1e-9);  // 0.99 * 100 is a little above 99
@@ -92,6 +100,25 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
   return quantile_interval(values, 0.5, confidence);
 }
 
+SeriesInterval median_of_series(std::span<const double> in_order, double confidence) {
+  const auto n = static_cast<double>(in_order.size());
+  const double time = correlation_time(in_order);
+  SeriesInterval result{.interval = {}, .effective = n / time};
+  if (time == 1.0) {
+    result.interval = median_interval(in_order, confidence);
+    return result;
+  }
+  const double like = std::floor(result.effective);
+  const auto ranks = quantile_ranks(static_cast<std::size_t>(like), 0.5, confidence);
+  if (!ranks) return result;
+  // How far from the middle, as a share of all samples, those of `like` independent ones lie.
+  const double reach = 0.5 - (static_cast<double>(ranks->low) + 0.5) / like;
+  const std::size_t low = static_cast<std::size_t>(std::max(0.0, std::floor(n * (0.5 - reach) - 0.5)));
+  const std::vector<double> ordered = sorted(in_order);
+  result.interval = Interval{ordered[low], ordered[ordered.size() - 1 - low]};
+  return result;
+}
+
 std::optional<double> p99(std::span<const double> values) {
   if (!quantile_ranks(values.size(), 0.99)) return std::nullopt;
   return quantile(values, 0.99);
@@ -111,10 +138,9 @@ Measurement time_measurement(std::span<const double> values, const std::string& 
   const std::vector<double> ordered = sorted(values);
   Measurement measurement;
   measurement.value = median_of_sorted(ordered);
-  if (const auto interval = interval_of_sorted(ordered, 0.5, usual_confidence)) {
-    measurement.low = interval->low;
-    measurement.high = interval->high;
-  }
+  const SeriesInterval series = median_of_series(values);
+  set_interval(measurement, series.interval);
+  if (series.effective < static_cast<double>(values.size())) measurement.effective = series.effective;
   if (quantile_ranks(ordered.size(), 0.99)) measurement.p99 = quantile_of_sorted(ordered, 0.99);
   measurement.n = static_cast<std::int64_t>(ordered.size());
   measurement.stopped = stopped;
@@ -135,12 +161,14 @@ Measurement over_processes(std::span<const Measurement> processes) {
     if (one.p99) tails.push_back(*one.p99);
     if (!one.stopped.empty()) reasons.insert(one.stopped);
     all.n += one.n;
+    all.throttled += one.throttled;
     if (one.origin != Origin::measured) all.origin = one.origin;
   }
   all.value = median(values);
-  if (const auto interval = median_interval(values)) {
-    all.low = interval->low;
-    all.high = interval->high;
+  const SeriesInterval series = median_of_series(values);
+  if (series.effective < static_cast<double>(values.size())) all.effective = series.effective;
+  if (series.interval) {
+    set_interval(all, series.interval);
   } else if (ends.size() == 2 * processes.size()) {
     all.low = *std::min_element(ends.begin(), ends.end());
     all.high = *std::max_element(ends.begin(), ends.end());
@@ -149,6 +177,13 @@ Measurement over_processes(std::span<const Measurement> processes) {
   for (const std::string& reason : reasons) all.stopped += (all.stopped.empty() ? "" : "; ") + reason;
   all.processes = static_cast<std::int64_t>(processes.size());
   return all;
+}
+
+bool has_known_confidence(const Measurement& measurement) {
+  if (!measurement.low || !measurement.high) return false;
+  if (measurement.processes == 1) return true;
+  const auto processes = static_cast<std::size_t>(measurement.effective.value_or(static_cast<double>(measurement.processes)));
+  return quantile_ranks(processes, 0.5).has_value();
 }
 
 Measurement exact_measurement(double value) {
