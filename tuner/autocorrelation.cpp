@@ -9,9 +9,9 @@
 namespace moetune {
 namespace {
 
-// Deviations of noise that a first lag may show without counting: independent samples stay below in 93 of 100
-// series.
-constexpr double noise_allowed = 1.5;
+// Deviations of noise that a first lag may show without counting. Few: to miss a correlation makes an interval too narrow, to see
+// one where there is none makes it a fifth wider.
+constexpr double noise_allowed = 0.5;
 // A correlation that lasts longer than a few hundred samples is a drift, which no number of samples averages
 // away.
 constexpr std::size_t longest_lag = 512;

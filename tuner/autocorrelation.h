@@ -19,7 +19,7 @@ std::vector<double> autocorrelations(std::span<const double> values, std::size_t
 // 1 + 2 x the sum of the autocorrelations of "above or below the median", which is what the noise of a median
 // depends on, and which outliers do not bend. The sum ends where the sum of two neighbouring lags is not
 // positive any more (Geyer, Statistical Science 1992), each lag made larger by what an estimate from few
-// samples falls short. 1 where the first lag is within its noise, and below fewest_for_correlation samples.
+// samples falls short. 1 where the first lag is no more than half its noise, and below fewest_for_correlation samples.
 // Between 1 and values.size().
 double correlation_time(std::span<const double> values);
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <vector>
 
 #include "tuner/autocorrelation.h"
+#include "tuner/student_t.h"
 
 namespace moetune {
 namespace {
@@ -100,22 +102,29 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
   return quantile_interval(values, 0.5, confidence);
 }
 
-SeriesInterval median_of_series(std::span<const double> in_order, double confidence) {
-  const auto n = static_cast<double>(in_order.size());
+SeriesInterval median_of_series(std::span<const double> in_order) {
+  constexpr double block_in_times = 4.0;
+  constexpr double fewest_blocks = 5.0;
+  constexpr double most_blocks = 10.0;
   const double time = correlation_time(in_order);
-  SeriesInterval result{.interval = {}, .effective = n / time};
+  SeriesInterval result{.interval = {}, .effective = static_cast<double>(in_order.size()) / time};
   if (time == 1.0) {
-    result.interval = median_interval(in_order, confidence);
+    result.interval = median_interval(in_order);
     return result;
   }
-  const double like = std::floor(result.effective);
-  const auto ranks = quantile_ranks(static_cast<std::size_t>(like), 0.5, confidence);
-  if (!ranks) return result;
-  // How far from the middle, as a share of all samples, those of `like` independent ones lie.
-  const double reach = 0.5 - (static_cast<double>(ranks->low) + 0.5) / like;
-  const std::size_t low = static_cast<std::size_t>(std::max(0.0, std::floor(n * (0.5 - reach) - 0.5)));
-  const std::vector<double> ordered = sorted(in_order);
-  result.interval = Interval{ordered[low], ordered[ordered.size() - 1 - low]};
+  const auto count = static_cast<std::size_t>(std::clamp(result.effective / block_in_times, fewest_blocks, most_blocks));
+  std::vector<double> medians;
+  for (std::size_t block = 0; block < count; ++block) {
+    const std::size_t first = in_order.size() * block / count;
+    medians.push_back(median(in_order.subspan(first, in_order.size() * (block + 1) / count - first)));
+  }
+  const auto n = static_cast<double>(count);
+  const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / n;
+  double squares = 0.0;
+  for (const double value : medians) squares += (value - mean) * (value - mean);
+  const double reach = student_t_975(std::ssize(medians) - 1) * std::sqrt(squares / (n - 1.0) / n);
+  const double middle = median(in_order);
+  result.interval = Interval{middle - reach, middle + reach};
   return result;
 }
 
@@ -181,9 +190,7 @@ Measurement over_processes(std::span<const Measurement> processes) {
 
 bool has_known_confidence(const Measurement& measurement) {
   if (!measurement.low || !measurement.high) return false;
-  if (measurement.processes == 1) return true;
-  const auto processes = static_cast<std::size_t>(measurement.effective.value_or(static_cast<double>(measurement.processes)));
-  return quantile_ranks(processes, 0.5).has_value();
+  return measurement.processes == 1 || quantile_ranks(static_cast<std::size_t>(measurement.processes), 0.5).has_value();
 }
 
 Measurement exact_measurement(double value) {

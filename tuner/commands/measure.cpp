@@ -131,11 +131,10 @@ std::string processes_text(const std::vector<Metrics>& processes, const Metrics&
   std::vector<std::string> words;
   for (const double value : medians) words.push_back(number_text(metric, value));
   std::string text = fmt::format("{} of each process: {}", metric, fmt::join(words, " "));
-  if (all.effective && *all.effective < 6.0)
-    text += fmt::format("\nNeighbouring processes resemble each other so much that they tell as much as {:.1f} independent ones: the "
-                        "interval is the range of their own ones, without a known confidence. A larger --budget gives more.",
-                        *all.effective);
-  else if (!median_interval(medians))
+  if (all.effective)
+    text += fmt::format("\nNeighbouring processes resemble each other: they tell as much as {:.0f} independent ones, and the interval "
+                        "comes from blocks of them.", *all.effective);
+  if (!has_known_confidence(all))
     text += fmt::format("\nOnly {} processes in {} times --budget: the interval is the range of their own ones, without a known "
                         "confidence. A larger --budget gives more.", medians.size(), patience);
   return text;
