@@ -1,5 +1,6 @@
 #include "tuner/sample_series.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>

@@ -1,4 +1,5 @@
 // The bounds that verdicts and intervals keep on recorded noise of real runs; the figures behind them: reports/noise/replay.txt.
+#include <cctype>
 #include <cmath>
 
 #include <gtest/gtest.h>

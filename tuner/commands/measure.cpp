@@ -125,7 +125,7 @@ std::string processes_text(const std::vector<Metrics>& processes, const Metrics&
   std::vector<double> medians;
   for (const Metrics& metrics : processes)
     if (const auto found = metrics.find(metric); found != metrics.end()) medians.push_back(found->second.value);
-  if (medians.size() < 2) return "";
+  if (medians.size() < 2 || !over_all.contains(metric)) return "";
   const Measurement& all = over_all.at(metric);
   std::ranges::sort(medians);
   std::vector<std::string> words;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <stdexcept>
 #include <utility>
@@ -25,7 +26,7 @@ bool RunWatch::add(const RunTimes& times, bool is_warm_up) {
   const bool is_throttled = throttle_.was_throttled();
   if (!file_.is_open()) return !is_throttled;
   const double now = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  SampleRun run{.at_s = std::max(0.0, now - times.seconds),
+  const SampleRun run{.at_s = std::max(0.0, now - times.seconds),
                 .ttft_ms = times.mean_first_token_ms(),
                 .tpot_ms = times.token_ms.empty() ? 0.0 : times.mean_token_ms(),
                 .token_ms = times.token_ms,
