@@ -22,10 +22,10 @@ inline constexpr std::size_t most_finalists = 4;
 // Two passes are the least that shows a difference between passes; from 6 on there is a 95 % interval.
 inline constexpr std::int64_t fewest_passes = 2;
 
-// Of 14 ratios the third smallest and the third largest enclose the median with more than 98.3 %, so that three challengers hold
-// 95 % together, and two disturbed passes on either side do no harm (reports/noise/replay.txt). The number is fixed beforehand:
-// who looks after every pass and stops at a welcome result is wrong more often than his interval says.
-inline constexpr std::int64_t usual_passes = 14;
+// Of 20 ratios the fifth from either end enclose the median with more than 98.3 %, so that three challengers hold 95 % together,
+// and four disturbed passes on either side do no harm (reports/noise/replay.txt). The number is fixed beforehand: who looks
+// after every pass and stops at a welcome result is wrong more often than his interval says.
+inline constexpr std::int64_t usual_passes = 20;
 
 struct FinalLimits {
   std::int64_t passes = usual_passes;

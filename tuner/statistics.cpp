@@ -105,7 +105,7 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
 SeriesInterval median_of_series(std::span<const double> in_order) {
   constexpr double block_in_times = 4.0;
   constexpr double fewest_blocks = 5.0;
-  constexpr double most_blocks = 10.0;
+  constexpr double most_blocks = 8.0;
   const double time = correlation_time(in_order);
   SeriesInterval result{.interval = {}, .effective = static_cast<double>(in_order.size()) / time};
   if (time == 1.0) {

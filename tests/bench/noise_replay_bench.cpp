@@ -4,6 +4,7 @@
 //   noise_replay_bench > reports/noise/replay.txt
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ void report_on(const std::string& file) {
                 found.studies, percent(gain), found.replaced, found.right, found.indeterminate, found.passes);
   }
   const Repeats found = repeats(noise, 20);
+  if (std::getenv("MOETUNE_STUDIES") != nullptr)
+    for (const std::string& line : found.each) std::printf("    %s\n", line.c_str());
   std::printf("  20 fresh studies: %d recommend the same profile, %d that or one within its tolerance (%.1f %%)\n", found.same,
               found.within_tolerance, percent(found.tolerance));
   for (const std::int64_t rounds : {20, 40, 60})
@@ -66,7 +69,7 @@ void report_on(const std::string& file) {
       std::printf("  ci, threshold 5 %%, %ld rounds, canary %.0f %% slower: regression %d, ok %d, indeterminate %d of %d\n",
                   static_cast<long>(rounds), percent(slowdown), heard.regressions, heard.ok, heard.indeterminate, heard.trials);
     }
-  print_coverage("measure, recorded in blocks of 5 processes", measure_coverage(noise, 5, re_runs));
+  print_coverage("measure, recorded in blocks of 3 processes", measure_coverage(noise, 3, re_runs));
   print_coverage("measure, 25 neighbouring processes (one minute only)", measure_coverage(noise, 25, re_runs));
   print_coverage("paired ratio over 20 rounds as recorded", ratio_coverage(noise, 20, re_runs));
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "tests/support/small_study.h"
 #include "tuner/autocorrelation.h"
 #include "tuner/choose.h"
@@ -151,10 +153,11 @@ Repeats repeats(const RecordedNoise& noise, int studies) {
   for (const Chosen& outcome : outcomes) ++counts[outcome.key];
   const auto usual = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
   const double usual_ms = std::ranges::find(outcomes, usual->first, &Chosen::key)->true_ms;
-  Repeats all{.studies = studies, .same = usual->second, .usual = usual->first};
+  Repeats all{.studies = studies, .same = usual->second, .each = {}, .usual = usual->first};
   std::vector<double> tolerances;
   for (const Chosen& outcome : outcomes) {
     tolerances.push_back(outcome.tolerance);
+    all.each.push_back(fmt::format("{} {:.4f} tolerance {:.3f}", outcome.key, outcome.true_ms, outcome.tolerance));
     const bool is_near = std::abs(usual_ms - outcome.true_ms) <= outcome.tolerance * outcome.true_ms;
     all.within_tolerance += outcome.key == usual->first || is_near ? 1 : 0;
   }

@@ -30,6 +30,7 @@ struct Repeats {
   int same = 0;              // the very same configuration as most
   int within_tolerance = 0;  // that, or within the stated tolerance of it
   double tolerance = 0.0;    // stated, median
+  std::vector<std::string> each;  // what every study recommends, with its true time and its tolerance
   std::string usual;         // the configuration that most recommend
 };
 Repeats repeats(const RecordedNoise& noise, int studies);
