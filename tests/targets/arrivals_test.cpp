@@ -2,7 +2,6 @@
 #include "tuner/targets/arrivals.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <gtest/gtest.h>
 
@@ -37,15 +36,16 @@ TEST_F(Arrivals, EveryRequestGetsAllItsTokens) {
 
 // At one request in a hundred seconds nobody waits for another, and nobody waits for the hundred seconds.
 TEST_F(Arrivals, TimeJumpsToTheNextArrival) {
-  const auto start = std::chrono::steady_clock::now();
   const RunTimes seldom = run(workload(0.01));
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20.0);
   EXPECT_GT(seldom.seconds, 20.0);
+  for (const double ms : seldom.first_token_ms) EXPECT_NEAR(ms, 12.0, 1e-6);
+  // Three read their prompts, step side by side and end together; the other three find a free sequence only
+  // then.
   const RunTimes crowd = run(workload(1e6));
-  EXPECT_LT(crowd.seconds, 20.0);
-  // Three find no free sequence and wait for the first three to end.
-  EXPECT_GT(*std::ranges::max_element(crowd.first_token_ms),
-            2.0 * *std::ranges::max_element(seldom.first_token_ms));
+  EXPECT_NEAR(crowd.seconds, 2 * (3 * 12 + 4 * 3) * 1e-3, 1e-5);
+  const std::vector<double> waits{12, 24, 36, 60, 72, 84};
+  ASSERT_EQ(crowd.first_token_ms.size(), waits.size());
+  for (std::size_t i = 0; i < waits.size(); ++i) EXPECT_NEAR(crowd.first_token_ms[i], waits[i], 0.1);
 }
 
 // Others' prompts stand between two tokens of a request.
@@ -53,7 +53,9 @@ TEST_F(Arrivals, APromptDelaysTheTokensOfTheOthers) {
   Workload long_prompts = workload(1e6);
   long_prompts.prompt_tokens = 200;
   const RunTimes crowd = run(long_prompts);
-  EXPECT_GT(*std::ranges::max_element(crowd.token_ms), 2.0 * *std::ranges::min_element(crowd.token_ms));
+  EXPECT_NEAR(*std::ranges::max_element(crowd.token_ms), 2 * 200 + 3, 1e-6)
+      << "the first one waits for two prompts and a step";
+  EXPECT_NEAR(*std::ranges::min_element(crowd.token_ms), 3, 1e-6);
 }
 
 TEST_F(Arrivals, OneTokenAnswersEndWithTheirPrompt) {
@@ -67,12 +69,8 @@ TEST_F(Arrivals, OneTokenAnswersEndWithTheirPrompt) {
 TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
   const Workload asked = workload(0.0);
   Engine engine(checkpoint_, {}, limits_of(asked, DeviceKind::cpu));
-  const double rate = completed_per_s(engine, asked, text_);
-  Workload at_once = asked;
-  at_once.poisson_arrivals = false;
-  const RunTimes times = run_workload(engine, at_once, text_, 9);
-  EXPECT_GT(rate, 0.2 * 3.0 / times.seconds);
-  EXPECT_LT(rate, 5.0 * 3.0 / times.seconds);
+  const double rate = completed_per_s(engine, asked, text_, testing::one_ms_per_token);
+  EXPECT_NEAR(rate, 3.0 / ((3 * 12 + 4 * 3) * 1e-3), 1e-6);
 }
 
 TEST(ArrivalRate, IsKeptPerKey) {

@@ -1,11 +1,9 @@
 #include "tuner/targets/arrivals.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <span>
 #include <utility>
 
 #include <unistd.h>
@@ -14,20 +12,14 @@
 
 #include "tuner/counter_rng.h"
 #include "tuner/statistics.h"
-#include "tuner/targets/divergence.h"
 #include "tuner/targets/reference_store.h"
 
 namespace moetune {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr int capacity_runs = 3;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 struct Request {
   double arrived_ms = 0.0;
@@ -44,8 +36,10 @@ struct Running {
 
 class ArrivalRun {
  public:
-  ArrivalRun(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run)
-      : engine_(engine), workload_(workload), running_(static_cast<std::size_t>(workload.sequences)) {
+  ArrivalRun(TimedEngine engine, const Workload& workload, const TokenSource& text, std::uint64_t run)
+      : engine_(std::move(engine)),
+        workload_(workload),
+        running_(static_cast<std::size_t>(workload.sequences)) {
     const auto count = 2 * static_cast<std::uint64_t>(workload.sequences);
     RngSequence random(CounterRng(workload.seed, RngStage::arrivals, static_cast<std::uint32_t>(run)));
     double at_ms = 0.0;
@@ -62,9 +56,9 @@ class ArrivalRun {
       if (is_busy())
         step_all();
       else if (next_ < requests_.size())
-        now_ms_ = std::max(now_ms_, requests_[next_].arrived_ms);
+        engine_.wait_until(requests_[next_].arrived_ms);
     }
-    times_.seconds = 1e-3 * now_ms_;
+    times_.seconds = 1e-3 * engine_.now_ms();
     times_.output_tokens = std::ssize(requests_) * workload_.output_tokens;
     return std::move(times_);
   }
@@ -78,33 +72,30 @@ class ArrivalRun {
   void admit() {
     for (std::size_t sequence = 0; sequence < running_.size(); ++sequence) {
       if (running_[sequence].request != nullptr) continue;
-      if (next_ == requests_.size() || requests_[next_].arrived_ms > now_ms_) return;
+      if (next_ == requests_.size() || requests_[next_].arrived_ms > engine_.now_ms()) return;
       const Request& request = requests_[next_++];
-      const Clock::time_point start = Clock::now();
       read_prompt(request, static_cast<int>(sequence));
-      now_ms_ += milliseconds_since(start);
-      times_.first_token_ms.push_back(now_ms_ - request.arrived_ms);
+      times_.first_token_ms.push_back(engine_.now_ms() - request.arrived_ms);
       if (workload_.output_tokens > 1)
         running_[sequence] = {.request = &request,
                               .position = workload_.prompt_tokens,
                               .left = workload_.output_tokens - 1,
-                              .last_token_ms = now_ms_};
+                              .last_token_ms = engine_.now_ms()};
     }
   }
 
   void read_prompt(const Request& request, int sequence) {
-    std::span<const float> logits;
-    for (int begin = 0; begin < workload_.prompt_tokens; begin += engine_.limits().step_tokens) {
-      const int end = std::min(begin + engine_.limits().step_tokens, workload_.prompt_tokens);
+    const int most = engine_.engine().limits().step_tokens;
+    for (int begin = 0; begin < workload_.prompt_tokens; begin += most) {
+      const int end = std::min(begin + most, workload_.prompt_tokens);
       step_.clear();
       for (int i = begin; i < end; ++i)
         step_.push_back({.id = request.window[static_cast<std::size_t>(i)],
                          .sequence = sequence,
                          .position = i,
                          .wants_logits = i + 1 == workload_.prompt_tokens});
-      logits = engine_.forward(step_);
+      engine_.forward(step_);
     }
-    most_likely(logits);
   }
 
   // As many steps as nobody's arrival or end can be missed by, as far as the last steps tell.
@@ -119,7 +110,7 @@ class ArrivalRun {
     }
     if (!has_free || next_ == requests_.size()) return steps;
     if (step_ms_ == 0.0) return 1;
-    const double until = (requests_[next_].arrived_ms - now_ms_) / step_ms_;
+    const double until = (requests_[next_].arrived_ms - engine_.now_ms()) / step_ms_;
     return std::clamp(static_cast<int>(std::min(until, 1e6)), 1, steps);
   }
 
@@ -139,19 +130,12 @@ class ArrivalRun {
     for (int done = 1; done <= steps; ++done)
       for (const Running* one : stepping)
         forced_.push_back(one->request->window[static_cast<std::size_t>(one->position + done)]);
-    const Clock::time_point start = Clock::now();
-    const Decoded decoded =
-        engine_.decode({.first = step_, .steps = steps, .forced = forced_, .sampling = {}});
-    const double all_ms = milliseconds_since(start);
-    double steps_ms = 0.0;
-    for (const double seconds : decoded.step_seconds) steps_ms += 1e3 * seconds;
-    now_ms_ += std::max(0.0, all_ms - steps_ms);  // the host's share, before the first step
-    step_ms_ = all_ms / steps;
-    for (const double seconds : decoded.step_seconds) {
-      now_ms_ += 1e3 * seconds;
+    const double start_ms = engine_.now_ms();
+    for (const double after_ms :
+         engine_.decode({.first = step_, .steps = steps, .forced = forced_, .sampling = {}}))
       for (Running* one : stepping)
-        times_.token_ms.push_back(now_ms_ - std::exchange(one->last_token_ms, now_ms_));
-    }
+        times_.token_ms.push_back(after_ms - std::exchange(one->last_token_ms, after_ms));
+    step_ms_ = (engine_.now_ms() - start_ms) / steps;
     for (Running* one : stepping) {
       one->position += steps;
       one->left -= steps;
@@ -159,12 +143,11 @@ class ArrivalRun {
     }
   }
 
-  Engine& engine_;
+  TimedEngine engine_;
   const Workload& workload_;
   std::vector<Running> running_;  // by sequence
   std::vector<Request> requests_;
   std::size_t next_ = 0;  // request that has not been taken yet
-  double now_ms_ = 0.0;
   double step_ms_ = 0.0;  // of the last steps; 0: there were none
   std::vector<StepToken> step_;
   std::vector<std::int32_t> forced_;
@@ -175,16 +158,18 @@ std::string file_of(const std::string& folder, const std::string& key) { return 
 
 }  // namespace
 
-RunTimes run_arrivals(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run) {
-  return ArrivalRun(engine, workload, text, run)();
+RunTimes run_arrivals(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run,
+                      const StepPrice& price) {
+  return ArrivalRun(TimedEngine(engine, price), workload, text, run)();
 }
 
-double completed_per_s(Engine& engine, const Workload& workload, const TokenSource& text) {
+double completed_per_s(Engine& engine, const Workload& workload, const TokenSource& text,
+                       const StepPrice& price) {
   Workload at_once = workload;
   at_once.poisson_arrivals = false;
   std::vector<double> seconds;
   for (int run = 0; run <= capacity_runs; ++run) {
-    const RunTimes times = run_workload(engine, at_once, text, static_cast<std::uint64_t>(run));
+    const RunTimes times = run_workload(engine, at_once, text, static_cast<std::uint64_t>(run), price);
     if (run > 0) seconds.push_back(times.seconds);  // the first one warms up
   }
   return workload.sequences / median(seconds);

@@ -38,14 +38,15 @@ std::int64_t fewest_runs(double run_seconds, double most_seconds) {
 }  // namespace
 
 LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
-                              const std::function<void(const std::string& words)>& progress, const EnergyCounter& joules) {
+                              const std::function<void(const std::string& words)>& progress, const EnergyCounter& joules,
+                              const StepPrice& price) {
   OccasionalWords say(progress);
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
   double run_seconds = 0.0;
   for (double seconds = 0.0; !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
     say([&] { return fmt::format("warming up, run {}", warm_up.count() + 1); });
-    const RunTimes times = run_workload(engine, workload, text, window++);
+    const RunTimes times = run_workload(engine, workload, text, window++, price);
     warm_up.add(sample_of(times));
     seconds += times.seconds;
     run_seconds = times.seconds;
@@ -69,7 +70,7 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   std::vector<double> tokens_per_s;
   while (!stop.done()) {
     say([&] { return fmt::format("timing, run {} of about {}", stop.count() + 1, std::max(likely_runs, stop.count() + 1)); });
-    const RunTimes times = run_workload(engine, workload, text, window++);
+    const RunTimes times = run_workload(engine, workload, text, window++, price);
     count_energy(times.output_tokens);
     first_token_ms.push_back(times.mean_first_token_ms());
     tokens_per_s.push_back(times.tokens_per_s());

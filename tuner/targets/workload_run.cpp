@@ -1,19 +1,13 @@
 #include "tuner/targets/workload_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
-#include <span>
+#include <utility>
 
 #include "tuner/targets/arrivals.h"
-#include "tuner/targets/divergence.h"
 
 namespace moetune {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -22,43 +16,44 @@ double mean(const std::vector<double>& values) {
 // The sequences of one run and how far each has come in its window.
 class Run {
  public:
-  Run(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t number)
-      : engine_(engine), workload_(workload) {
+  Run(TimedEngine engine, const Workload& workload, const TokenSource& text, std::uint64_t number)
+      : engine_(std::move(engine)), workload_(workload) {
     for (int sequence = 0; sequence < workload.sequences; ++sequence)
-      windows_.push_back(text.window(number * static_cast<std::uint64_t>(workload.sequences) + static_cast<std::uint64_t>(sequence),
-                                     workload.context_tokens()));
+      windows_.push_back(text.window(
+          number * static_cast<std::uint64_t>(workload.sequences) + static_cast<std::uint64_t>(sequence),
+          workload.context_tokens()));
     position_.assign(windows_.size(), 0);
   }
 
   RunTimes operator()() {
-    const Clock::time_point start = Clock::now();
     for (int round = 0; round < workload_.rounds; ++round) {
       // An answer's last token is not computed any further, but it stands before the next round's prompt.
       prompt(round == 0 ? workload_.prompt_tokens : 1 + workload_.round_prompt_tokens);
       decode(workload_.output_tokens - 1);
     }
-    times_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    times_.seconds = 1e-3 * (engine_.now_ms() - paused_ms_);
     times_.output_tokens = std::int64_t{workload_.sequences} * workload_.rounds * workload_.output_tokens;
     return std::move(times_);
   }
 
  private:
-  // Feeds the prompt of every sequence, one after the other, in the pieces in which it arrives; the clock of the first token
-  // starts with the last piece, so a later sequence also waits for those before it. Where the engine is done with a piece
-  // before the next one comes, the pause is added to the clock instead of waited for; where it is not, the next piece waits.
+  // Feeds the prompt of every sequence, one after the other, in the pieces in which it arrives; the clock of
+  // the first token starts with the last piece, so a later sequence also waits for those before it. Where the
+  // engine is done with a piece before the next one comes, the pause is added to the clock instead of waited
+  // for; where it is not, the next piece waits.
   void prompt(int tokens) {
     const int pieces = std::clamp(workload_.typed_pieces, 1, tokens);
-    double now_ms = 0.0;
+    const double began_ms = engine_.now_ms();
     for (int piece = 0; piece < pieces; ++piece) {
-      const double arrived_ms = 1e3 * workload_.piece_gap_seconds * piece;
-      now_ms = std::max(now_ms, arrived_ms);
-      const int count = static_cast<int>(std::int64_t{tokens} * (piece + 1) / pieces - std::int64_t{tokens} * piece / pieces);
+      const double arrived_ms = began_ms + 1e3 * workload_.piece_gap_seconds * piece;
+      paused_ms_ += std::max(0.0, arrived_ms - engine_.now_ms());
+      engine_.wait_until(arrived_ms);
+      const int count = static_cast<int>(std::int64_t{tokens} * (piece + 1) / pieces -
+                                         std::int64_t{tokens} * piece / pieces);
+      const bool is_last = piece + 1 == pieces;
       for (int sequence = 0; sequence < workload_.sequences; ++sequence) {
-        const Clock::time_point start = Clock::now();
-        const std::span<const float> logits = feed(sequence, count);
-        if (piece + 1 == pieces) most_likely(logits);
-        now_ms += milliseconds(Clock::now() - start);
-        if (piece + 1 == pieces) times_.first_token_ms.push_back(now_ms - arrived_ms);
+        feed(sequence, count, is_last);
+        if (is_last) times_.first_token_ms.push_back(engine_.now_ms() - arrived_ms);
       }
     }
   }
@@ -72,39 +67,42 @@ class Run {
     for (int done = 0; done < steps; ++done)
       for (std::size_t sequence = 0; sequence < windows_.size(); ++sequence)
         forced_.push_back(windows_[sequence][static_cast<std::size_t>(position_[sequence] + done)]);
-    const Decoded decoded = engine_.decode({.first = step_, .steps = steps, .forced = forced_, .sampling = {}});
-    for (const double seconds : decoded.step_seconds) times_.token_ms.push_back(1e3 * seconds);
+    double before_ms = engine_.now_ms();
+    for (const double after_ms :
+         engine_.decode({.first = step_, .steps = steps, .forced = forced_, .sampling = {}}))
+      times_.token_ms.push_back(after_ms - std::exchange(before_ms, after_ms));
     for (std::int32_t& position : position_) position += steps - 1;
   }
 
   StepToken next_token(int sequence) {
     const auto index = static_cast<std::size_t>(sequence);
     const std::int32_t position = position_[index]++;
-    return {.id = windows_[index][static_cast<std::size_t>(position)], .sequence = sequence, .position = position};
+    return {.id = windows_[index][static_cast<std::size_t>(position)],
+            .sequence = sequence,
+            .position = position};
   }
 
-  // Prompt tokens in steps as long as the engine takes; logits of the last one.
-  std::span<const float> feed(int sequence, int tokens) {
-    std::span<const float> logits;
+  // Prompt tokens in steps as long as the engine takes.
+  void feed(int sequence, int tokens, bool wants_answer) {
     while (tokens > 0) {
-      const int count = std::min(tokens, engine_.limits().step_tokens);
+      const int count = std::min(tokens, engine_.engine().limits().step_tokens);
       step_.clear();
       for (int i = 0; i < count; ++i) {
         step_.push_back(next_token(sequence));
-        step_.back().wants_logits = i + 1 == tokens;
+        step_.back().wants_logits = wants_answer && i + 1 == tokens;
       }
-      logits = engine_.forward(step_);
+      engine_.forward(step_);
       tokens -= count;
     }
-    return logits;
   }
 
-  Engine& engine_;
+  TimedEngine engine_;
   const Workload& workload_;
   std::vector<std::vector<std::int32_t>> windows_;
   std::vector<std::int32_t> position_;
   std::vector<StepToken> step_;
   std::vector<std::int32_t> forced_;
+  double paused_ms_ = 0.0;
   RunTimes times_;
 };
 
@@ -120,9 +118,11 @@ EngineLimits limits_of(const Workload& workload, DeviceKind device) {
           .step_tokens = std::max({workload.sequences, std::min(workload.prompt_tokens, longest_step), 1})};
 }
 
-RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run) {
-  if (workload.poisson_arrivals && workload.arrivals_per_s > 0.0) return run_arrivals(engine, workload, text, run);
-  return Run(engine, workload, text, run)();
+RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run,
+                      const StepPrice& price) {
+  if (workload.poisson_arrivals && workload.arrivals_per_s > 0.0)
+    return run_arrivals(engine, workload, text, run, price);
+  return Run(TimedEngine(engine, price), workload, text, run)();
 }
 
 }  // namespace moetune
