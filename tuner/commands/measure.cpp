@@ -17,6 +17,7 @@
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/commands/temporary_folder.h"
 #include "tuner/interruption.h"
 #include "tuner/metric_facts.h"
 #include "tuner/printable.h"
@@ -184,7 +185,8 @@ ExitCode run_measure(const MeasureOptions& options) {
   const double seconds_each = options.budget_seconds / fresh_processes;
   const std::vector<Study> studies = studies_of(options.common, options.target, seconds_each);
   if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
-  const Study& study = studies.front();
+  const TemporaryFolder folder;
+  const Study study = with_folder(studies.front(), folder.path());
   const Configuration configuration = configuration_from_settings(study, options.settings);
   for (const std::string& remark : study.remarks) console.log(remark);
   if (const auto objection = study.objection(configuration)) {

@@ -1,5 +1,5 @@
 // How long a workload's tokens take on an engine, and what they cost in energy: tpot_ms, ttft_ms, tokens_per_s,
-// joules_per_token. Start at measure_latency().
+// joules_per_token, and what the load adds (load_metrics.h). Start at measure_latency().
 //
 // A sample is one run of the workload: its mean time per decoded token. The median over runs and its interval say what a
 // run can expect; p99 comes from the single tokens. Runs read other windows of the text, so the spread between texts is
