@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -204,13 +205,14 @@ std::string study_text(const Study& study) {
   if (workload.sequences > 1) shape += fmt::format(", {} sequences", workload.sequences);
   if (workload.rounds > 1) shape += fmt::format(", {} rounds", workload.rounds);
   const std::string note = model_note(study.model);
-  const std::string note_on_pauses = study.conditions.value("pauses", "");
-  const std::string pauses = note_on_pauses.empty() ? "" : "\n" + note_on_pauses;
+  std::string notes;
+  for (const char* note_on : {"workload_cut", "pauses"})
+    if (study.conditions.contains(note_on)) notes += "\n" + study.conditions.at(note_on).get<std::string>();
   const std::string model = study.model.name + (note.empty() ? "" : " (" + note + ")");
   if (study.device == DeviceKind::cuda)
-    return fmt::format("{}, workload {} ({}){}\ncuda: {}", model, workload.name, shape, pauses, gpu_text(study.hardware));
+    return fmt::format("{}, workload {} ({}){}\ncuda: {}", model, workload.name, shape, notes, gpu_text(study.hardware));
   const std::string why_cpu = study.why_cpu.empty() ? "" : "\nno GPU: " + study.why_cpu;
-  return fmt::format("{}, workload {} ({}){}\n{}: {}, {} threads, {}, {}{}", model, workload.name, shape, pauses,
+  return fmt::format("{}, workload {} ({}){}\n{}: {}, {} threads, {}, {}{}", model, workload.name, shape, notes,
                      study.hardware.device, study.hardware.cpu_name, study.hardware.cpu_cores, study.hardware.simd,
                      size_in_words(study.hardware.device_bytes), why_cpu);
 }
@@ -225,7 +227,8 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   std::string model = names_preset(common.model) ? common.model : fs::absolute(model_directory(common.model)).string();
   auto checkpoint = open_checkpoint(model);
   checkpoint->check_finite();
-  const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec());
+  std::map<std::string, std::string> cuts;
+  const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec(), &cuts);
   HardwareFingerprint hardware = probe_hardware(common.threads);
   if (device.gpu) describe_gpu(hardware, *device.gpu);
   if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
@@ -244,6 +247,7 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   for (const Workload& workload : workloads) {
     studies.push_back(study_of(common, model, *checkpoint, workload, hardware, device, latency_seconds));
     if (!not_folded.empty()) studies.back().remarks.push_back(not_folded);
+    if (const auto cut = cuts.find(workload.name); cut != cuts.end()) studies.back().conditions["workload_cut"] = "workload " + workload.name + " " + cut->second;
   }
   return studies;
 }
