@@ -12,12 +12,17 @@ namespace moetune {
 namespace {
 using enum Direction;
 
-constexpr std::array<MetricFacts, 20> table{{
+constexpr std::array<MetricFacts, 25> table{{
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}, true},
     {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}, true},
     {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}, true},
     {"arrivals_per_s", neither, "requests/s", "rate at which requests arrive, the same for a whole study", {}},
-    {"task_tax_ms", smaller_is_better, "ms per task", "tax summed over an agent's task", {}, true},
+    {"goodput_per_s", larger_is_better, "requests/s", "requests per second that keep the service level (tasks, where it is about tasks)", {}, true},
+    {"queue_ms", smaller_is_better, "ms in the queue", "part of ttft_ms: from a request's arrival to its first step", {}, true},
+    {"request_tpot_ms", smaller_is_better, "ms per token", "a request's own mean time per token; p99 over requests", {}, true},
+    {"ttft_whole_ms", smaller_is_better, "ms to the first token", "ttft_ms of typed prompts that are only read after the last key", {}, true},
+    {"task_ms", smaller_is_better, "ms per task", "all requests of an agent's task; its tools' time is left out", {}, true},
+    {"task_tax_ms", smaller_is_better, "ms per task", "an agent's task waits for experts to be loaded and for collectives", {}, true},
     {"tax_share",
      smaller_is_better,
      "share",

@@ -57,6 +57,7 @@ ChoiceInput choice_input(const RunReport& report) {
                                                                      report.run_path + "/request.json"),
                     .accuracy_parameters = accuracy_parameters(),
                     .slo = std::nullopt,
+                    .slo_required = report.request.slo_asked,
                     .measured_again = report.measured_again};
   if (!report.request.slo.empty()) input.slo = parse_slo(report.request.slo);
   return input;
@@ -82,7 +83,8 @@ Conclusion conclude(const std::string& run_path, const std::string& gate) {
   } else {
     fs::remove(profile_file);  // an earlier, laxer gate may have left one
   }
-  if (recommendation.verdict == Recommendation::Verdict::nothing_measured)
+  if (recommendation.verdict == Recommendation::Verdict::nothing_measured ||
+      recommendation.verdict == Recommendation::Verdict::nothing_keeps_slo)
     conclusion.code = ExitCode::no_feasible_configuration;
   return conclusion;
 }
@@ -92,6 +94,8 @@ std::string Conclusion::text() const {
   std::string text;
   if (const auto note = report.request.conditions.find("model_note"); note != report.request.conditions.end() && note->is_string())
     text += paragraph(report.request.model + ": " + note->get<std::string>() + ".");
+  if (const auto note = report.request.conditions.find("pauses"); note != report.request.conditions.end() && note->is_string())
+    text += paragraph("The workload's time: " + note->get<std::string>() + ".");
   if (!report.verdict.caution.empty()) text += paragraph(report.verdict.caution);
   text += paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
@@ -130,7 +134,7 @@ std::string save_profile(const nlohmann::json& profile) {
 
 Slo parse_slo(const std::string& text) {
   const auto [metric, limit] = parse_assignment("--slo", text, "metric=time, such as tpot_p99=20ms");
-  const std::vector<std::string> metrics = {"tpot_p99", "ttft_p99", "tpot", "ttft", "task_tax"};
+  const std::vector<std::string> metrics = slo_metrics();
   if (std::ranges::find(metrics, metric) == metrics.end())
     throw InputError("--slo", "'" + metric + "'", fmt::format("{}", fmt::join(metrics, ", ")));
   return {.metric = metric, .limit_ms = parse_milliseconds("--slo " + metric, limit)};

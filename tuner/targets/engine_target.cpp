@@ -140,6 +140,7 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"device_memory_bytes", setup.device_memory_bytes},
           {"latency_seconds", setup.latency_seconds},
           {"usd_per_hour", setup.usd_per_hour},
+          {"study_folder", setup.study_folder},
           {"timing_only", setup.timing_only}};
 }
 
@@ -155,6 +156,7 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.device_memory_bytes = fields.integer("device_memory_bytes", 0, std::int64_t{1} << 62);
   setup.latency_seconds = fields.number("latency_seconds");
   setup.usd_per_hour = fields.number("usd_per_hour");
+  setup.study_folder = fields.text("study_folder");
   setup.timing_only = fields.flag("timing_only");
   return setup;
 }
@@ -214,6 +216,7 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
   EngineTargetSetup same = setup_;
   same.workload = wanted.workload;
   same.latency_seconds = wanted.latency_seconds;
+  same.study_folder = wanted.study_folder;
   if (to_json_value(same) != to_json_value(wanted)) return false;
   setup_ = std::move(wanted);
   found_arrivals_ = false;
@@ -221,7 +224,8 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
 }
 
 TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
-  const EngineLimits limits = limits_of(setup_.workload, options.device);
+  if (const auto objection = objection_to_load(setup_.workload, options)) return {Outcome::infeasible, objection->text(), {}};
+  const EngineLimits limits = limits_of(setup_.workload, options);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
   settle_arrivals(progress);
@@ -244,28 +248,20 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
   Workload& workload = setup_.workload;
   if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return;
   const ModelSpec& spec = checkpoint_->spec();
-  EngineTargetSetup named = setup_;
-  named.latency_seconds = 0.0;
-  named.timing_only = false;
-  named.workload.seed = 0;
-  ContentHash hash;
-  for (const std::string& text : {spec.content_hash, to_json_value(named).dump(), reference_build_key()}) hash.add_text(text);
-  const std::string folder = arrival_rate_folder();
   found_arrivals_ = true;
-  workload.arrivals_per_s = read_arrival_rate(folder, hash.hex());
+  workload.arrivals_per_s = read_arrival_rate(setup_.study_folder);
   if (workload.arrivals_per_s > 0.0) return;
   progress("finding the rate of arrivals");
   EngineOptions options = default_options(setup_.device);
   options.cpu_threads = setup_.threads;
-  const double share = largest_cache_fraction(spec, options, limits_of(workload, options.device), setup_.device_memory_bytes);
+  const double share = largest_cache_fraction(spec, options, limits_of(workload, options), setup_.device_memory_bytes);
   if (share == 0.0)
     throw InputError("workload " + workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
                      "arrivals_per_s in a workload file");
   options.expert_cache_fraction = share;
-  const double rate = arrival_share * completed_per_s(workload_engine(options, progress), workload, text_);
-  if (const std::string problem = write_arrival_rate(folder, hash.hex(), rate); !problem.empty())
+  workload.arrivals_per_s = arrival_share * completed_per_s(workload_engine(options, progress), workload, text_);
+  if (const std::string problem = write_arrival_rate(setup_.study_folder, workload.arrivals_per_s); !problem.empty())
     say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
-  workload.arrivals_per_s = rate;
 }
 
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
@@ -288,6 +284,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
 const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options, const ProgressWords& progress) {
   const ModelSpec& spec = checkpoint_->spec();
   EngineOptions scored = options;
+  scored.max_sequences = 0;  // of the workload; scoring has sequences of its own
   if (!couples_sequences(options)) {
     // Where experts lie does not change what they compute: all of them resident is the fastest way to the same logits,
     // and probe_objection() checks that it is the same.
@@ -298,7 +295,10 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
   if (const auto known = outputs_.find(key); known != outputs_.end() && !couples_sequences(options)) return known->second;
 
   const EngineLimits limits = forcing_limits(reference_->text(), couples_sequences(options) ? 1 : ScoredText::windows_per_group);
-  if (objection_to(spec, scored, limits, setup_.device_memory_bytes)) scored = options;
+  if (objection_to(spec, scored, limits, setup_.device_memory_bytes)) {
+    scored = options;
+    scored.max_sequences = 0;
+  }
   const bool reusable = scoring_engine_ && scoring_engine_->limits().sequences == limits.sequences;
   if (!reusable || !scoring_engine_->reconfigure(scored)) {
     progress("loading, to score accuracy");
@@ -319,11 +319,11 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
 }
 
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
-  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload, options.device))) {
+  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload, options))) {
     progress("loading");
     workload_engine_.reset();
-    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options.device))) scoring_engine_.reset();
-    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options.device));
+    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options))) scoring_engine_.reset();
+    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options));
   }
   return *workload_engine_;
 }
