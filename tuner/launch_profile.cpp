@@ -115,8 +115,12 @@ void read_study(LaunchProfile& profile, const JsonFields& fields) {
 }
 
 void read_final_round(LaunchProfile& profile, const JsonFields& fields) {
-  fields.only({"passes", "metric", "ratio_to_default"});
+  fields.only({"passes", "tolerance", "metric", "ratio_to_default"});
   profile.final_passes = fields.integer("passes", 1, INT64_MAX);
+  if (fields.has("tolerance")) {
+    profile.tolerance = fields.number("tolerance");
+    if (*profile.tolerance < 0.0) refuse(fields.place("tolerance"), shown(*profile.tolerance), "0 or more");
+  }
   if (!fields.has("ratio_to_default")) return;
   const std::string metric = fields.text("metric");
   const json ratio{{metric, fields.object("ratio_to_default")}};
@@ -151,6 +155,7 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   }
   if (round) {
     profile.final_passes = round->passes;
+    profile.tolerance = recommendation.tolerance;
     const Finalist* finalist = round->find(recommended.number);
     if (finalist != nullptr && finalist->ratio && profile.default_point &&
         round->finalists.front().trial == profile.default_point->trial)
@@ -182,6 +187,7 @@ json to_json_value(const LaunchProfile& profile) {
   }
   if (profile.final_passes > 0) {
     object["final_round"] = {{"passes", profile.final_passes}};
+    if (profile.tolerance) object["final_round"]["tolerance"] = *profile.tolerance;
     if (profile.ratio_to_default) {
       object["final_round"]["metric"] = profile.ratio_to_default->metric;
       object["final_round"]["ratio_to_default"] = to_json_value(measurement_of(*profile.ratio_to_default));

@@ -52,6 +52,9 @@ struct LaunchProfile {
   bool synthetic_weights = false;  // accuracy is not known
   // Times of recommended, default and runner-up come from a final round, in turns; 0: each from the search, measured once.
   std::int64_t final_passes = 0;
+  // Another study may recommend something else, whose first objective then probably lies within this share of the recommended
+  // one's; empty: not known.
+  std::optional<double> tolerance;
   // The recommended value of the first objective over the default's, paired within the passes; empty: the default is
   // recommended, or there was no final round.
   std::optional<Evidence> ratio_to_default;

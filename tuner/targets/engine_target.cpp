@@ -22,7 +22,9 @@
 #include "tuner/targets/arrivals.h"
 #include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
+#include "tuner/targets/run_watch.h"
 #include "tuner/targets/teacher_forcing.h"
+#include "tuner/targets/throttle.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/workload_run.h"
 
@@ -131,7 +133,8 @@ std::int64_t storable_positions(const ModelSpec& spec) {
 }  // namespace
 
 nlohmann::json to_json_value(const EngineTargetSetup& setup) {
-  return {{"model", setup.model_directory},
+  nlohmann::json object{
+          {"model", setup.model_directory},
           {"workload", to_json_value(setup.workload)},
           {"calibration", setup.calibration_file},
           {"device", setup.device == DeviceKind::cuda ? "cuda" : "cpu"},
@@ -142,6 +145,8 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"usd_per_hour", setup.usd_per_hour},
           {"study_folder", setup.study_folder},
           {"timing_only", setup.timing_only}};
+  if (!setup.samples_out.empty()) object["samples_out"] = setup.samples_out;
+  return object;
 }
 
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where) {
@@ -157,6 +162,7 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.latency_seconds = fields.number("latency_seconds");
   setup.usd_per_hour = fields.number("usd_per_hour");
   setup.study_folder = fields.text("study_folder");
+  setup.samples_out = fields.text_or("samples_out", "");
   setup.timing_only = fields.flag("timing_only");
   return setup;
 }
@@ -264,11 +270,21 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
     say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
 }
 
+// Of the device that computes: a CPU that is held back while a GPU computes shows in the times of few workloads.
+ThrottleCounter EngineTarget::throttle_counter() {
+  if (setup_.device == DeviceKind::cpu) return cpu_throttle_counter();
+  if (!heat_) heat_ = power_of_gpu();
+  if (!heat_) return {};
+  return [this] { return heat_->slowed_by_heat_ns(); };
+}
+
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
   const bool counts_energy = power_ && power_->problem().empty();
+  RunWatch watch(setup_.samples_out, throttle_counter());
   const LatencyResult latency =
       measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,
-                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter());
+                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(),
+                      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); });
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
   if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
