@@ -31,6 +31,7 @@ struct ProfilePoint {
   std::int64_t trial = 0;                            // number in the run's trials.jsonl
   std::map<std::string, std::string> configuration;  // knob -> value, as `--set` takes them
   std::vector<Evidence> evidence;                    // sorted by metric
+  std::vector<double> rounds = {};  // the first objective in each pass of the final round; empty: it was not in one
 };
 
 struct LaunchProfile {
@@ -38,6 +39,7 @@ struct LaunchProfile {
 
   std::string model;
   std::string model_hash;  // of config and weights
+  std::string measured_at;  // UTC, ISO 8601: when measuring it began; empty: not known
   HardwareFingerprint hardware;
   Workload workload;
 

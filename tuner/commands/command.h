@@ -19,6 +19,7 @@ struct Command {
 
 // command_line: as typed, for "how to reproduce" in reports.
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line);
+Command add_ci_command(CLI::App& program, const std::vector<std::string>& command_line);
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
 Command add_report_command(CLI::App& program);

@@ -20,6 +20,7 @@
 #include "tuner/report/against_default.h"
 #include "tuner/report/final_section.h"
 #include "tuner/report/front_table.h"
+#include "tuner/round_values.h"
 
 namespace moetune {
 namespace {
@@ -44,7 +45,17 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
       .searcher = report.request.searcher,
       .seed = report.request.seed,
       .default_configuration = configuration_from_json(report.request.default_configuration, request)};
-  return make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
+  LaunchProfile profile = make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
+  if (!report.trials.empty()) profile.measured_at = report.trials.front().started;
+  if (!recommendation.final_round) return profile;
+  const auto add_rounds = [&](ProfilePoint& point) {
+    if (recommendation.final_round->find(point.trial) != nullptr)
+      point.rounds = round_values(point.trial, report.measured_again, report.objectives.front().metric);
+  };
+  add_rounds(profile.recommended);
+  if (profile.default_point) add_rounds(*profile.default_point);
+  if (profile.runner_up) add_rounds(*profile.runner_up);
+  return profile;
 }
 
 }  // namespace

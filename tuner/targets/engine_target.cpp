@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -144,7 +146,8 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"latency_seconds", setup.latency_seconds},
           {"usd_per_hour", setup.usd_per_hour},
           {"study_folder", setup.study_folder},
-          {"timing_only", setup.timing_only}};
+          {"timing_only", setup.timing_only},
+          {"injected_delay_ms", setup.injected_delay_ms}};
   if (!setup.samples_out.empty()) object["samples_out"] = setup.samples_out;
   return object;
 }
@@ -164,6 +167,7 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.study_folder = fields.text("study_folder");
   setup.samples_out = fields.text_or("samples_out", "");
   setup.timing_only = fields.flag("timing_only");
+  setup.injected_delay_ms = fields.number("injected_delay_ms");
   return setup;
 }
 
@@ -279,11 +283,15 @@ ThrottleCounter EngineTarget::throttle_counter() {
 }
 
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
+  if (setup_.injected_delay_ms > 0.0)
+    engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](auto&&...) {
+      std::this_thread::sleep_for(delay);
+    });
   const bool counts_energy = power_ && power_->problem().empty();
   RunWatch watch(setup_.samples_out, throttle_counter());
   const LatencyResult latency =
       measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,
-                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(),
+                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
                       [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); });
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;

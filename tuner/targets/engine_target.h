@@ -38,6 +38,7 @@ struct EngineTargetSetup {
   std::string study_folder;              // keeps what is found out once for all processes of a study; empty: there is none
   std::string samples_out;               // file that exists and gets the raw times of every run; empty: none
   bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
+  double injected_delay_ms = 0.0;        // for tests: waited for after every layer's routing while timing
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
