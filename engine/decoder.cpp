@@ -43,11 +43,12 @@ Tensor head(Rank& rank, const Tensor& rows) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t count = rows.dim(0);
   const Tensor part = first_rows(rank.scratch.logits, {count, rank.shard.vocabulary(spec).count});
-  run(rank, Row::head, NormGemm{.x = rows,
-                            .norm = rank.weights.final_norm,
-                            .normed = first_rows(rank.scratch.wanted_rows, {count, spec.hidden}),
-                            .eps = static_cast<float>(spec.rms_eps),
-                            .parts = {{{.w = rank.weights.head, .y = part}, {}, {}}}});
+  run(rank, Row::head,
+      NormGemm{.x = rows,
+               .norm = rank.weights.final_norm,
+               .normed = first_rows(rank.scratch.wanted_rows, {count, spec.hidden}),
+               .eps = static_cast<float>(spec.rms_eps),
+               .parts = {{{.w = rank.weights.head, .y = part}, {}, {}}}});
   return part;
 }
 

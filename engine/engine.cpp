@@ -339,7 +339,9 @@ const ModelSpec& Engine::spec() const { return impl_->spec; }
 const EngineOptions& Engine::options() const { return impl_->options; }
 const EngineLimits& Engine::limits() const { return impl_->limits; }
 
-std::span<const float> Engine::forward(std::span<const StepToken> step) { return impl_->forward(step, Phase::prefill); }
+std::span<const float> Engine::forward(std::span<const StepToken> step) {
+  return impl_->forward(step, Phase::prefill);
+}
 
 std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_t> prompt) {
   if (prompt.empty()) throw InputError("prompt", "0 tokens", "at least 1");
@@ -391,7 +393,8 @@ void Engine::observe_routing(RoutingObserver observer) {
 
 void Engine::record_steps(StepRecorder* recorder) {
   if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)
-    throw InputError("recorded steps", "device cuda", "cpu: the scopes of the host see launches, not kernels");
+    throw InputError("recorded steps", "device cuda",
+                     "cpu: the scopes of the host see launches, not kernels");
   Rank& first = *impl_->ranks.front();
   first.recorder = recorder;
   if (first.cache) first.cache->record_loads(recorder);

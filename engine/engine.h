@@ -102,8 +102,8 @@ class Engine {
                                              int tokens, int k)>;
   void observe_routing(RoutingObserver observer);
 
-  // Records what the steps from now on spend their time on, on rank 0; null: no more. The recorder must outlive its use.
-  // Throws InputError on a GPU, whose kernels no scope of the host can time.
+  // Records what the steps from now on spend their time on, on rank 0; null: no more. The recorder must
+  // outlive its use. Throws InputError on a GPU, whose kernels no scope of the host can time.
   void record_steps(StepRecorder* recorder);
 
   // Asked before every MoE layer's routing: fills ids (tokens, k) with the experts to take in place of the router's choice;

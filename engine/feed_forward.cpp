@@ -124,18 +124,20 @@ void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_laye
     if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
     run(rank.device, ffn);
   }
-  run(rank, Row::down_combine, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+  run(rank, Row::down_combine,
+      Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
 void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
   const std::int64_t inner = weights.gate.layout.out;
-  run(rank, row, FeedForward{.x = x,
-                               .gate = weights.gate,
-                               .up = weights.up,
-                               .down = weights.down,
-                               .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-                               .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
-                               .y = y});
+  run(rank, row,
+      FeedForward{.x = x,
+                  .gate = weights.gate,
+                  .up = weights.up,
+                  .down = weights.down,
+                  .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
+                  .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+                  .y = y});
 }
 
 }  // namespace
@@ -143,10 +145,11 @@ void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Ten
 void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) {
   const std::int64_t hidden = rank.spec->hidden;
   const Tensor normed = first_rows(rank.scratch.normed, {tokens, hidden});
-  run(rank, Row::dense, RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
-                           .weight = weights.post_attention_norm,
-                           .y = normed,
-                           .eps = static_cast<float>(rank.spec->rms_eps)});
+  run(rank, Row::dense,
+      RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
+              .weight = weights.post_attention_norm,
+              .y = normed,
+              .eps = static_cast<float>(rank.spec->rms_eps)});
   run_dense(rank, weights.dense, Row::dense, normed, begin_half_layer(rank, tokens));
 }
 

@@ -35,7 +35,8 @@ void end_half_layer(Rank& rank, std::int64_t tokens) {
   if (rank.group == nullptr) return;
   const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
   all_reduce(rank, output);
-  run(rank, Row::other, Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
+  run(rank, Row::other,
+      Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
 }
 
 }  // namespace moetune

@@ -41,7 +41,7 @@ struct Rank {
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
   std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;
-  StepRecorder* recorder = nullptr;      // rank 0 only, and only while somebody records
+  StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
 
   Rank(const Cpu& cpu, Device on);

@@ -18,12 +18,20 @@ StepCauses causes_now() {
   return {usage.ru_minflt, usage.ru_majflt, usage.ru_nivcsw, usage.ru_nvcsw};
 }
 
-StepCauses operator-(const StepCauses& a, const StepCauses& b) {
+StepCauses difference(const StepCauses& a, const StepCauses& b) {
   return {a.minor_faults - b.minor_faults, a.major_faults - b.major_faults, a.preemptions - b.preemptions,
           a.waits - b.waits};
 }
 
 }  // namespace
+
+StepCauses& StepCauses::operator+=(const StepCauses& other) {
+  minor_faults += other.minor_faults;
+  major_faults += other.major_faults;
+  preemptions += other.preemptions;
+  waits += other.waits;
+  return *this;
+}
 
 std::int64_t StepRecorder::steady_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -47,7 +55,7 @@ void StepRecorder::begin_step(Phase phase, std::int64_t tokens) {
 void StepRecorder::end_step() {
   RecordedStep& step = steps_.back();
   step.end_ns = now_();
-  step.causes = causes_now() - step.causes;
+  step.causes = difference(causes_now(), step.causes);
   step.count = intervals_.size() - step.first;
 }
 

@@ -19,6 +19,8 @@ struct StepCauses {
   std::int64_t major_faults = 0;  // and read from disk
   std::int64_t preemptions = 0;   // another process took a core of ours
   std::int64_t waits = 0;         // a thread of ours gave its core up: to wait for another one
+
+  StepCauses& operator+=(const StepCauses& other);
 };
 
 struct RecordedStep {
