@@ -4,7 +4,6 @@
 #include <cctype>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
@@ -22,6 +21,13 @@ std::string plain(std::string name) {
   return name;
 }
 
+// A server's words may hold anything.
+std::string shown_list(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + printable(name);
+  return list;
+}
+
 }  // namespace
 
 std::vector<std::string> served_models(const std::string& body, const std::string& where) {
@@ -36,7 +42,7 @@ std::vector<std::string> served_models(const std::string& body, const std::strin
 
 Finding judge_model_name(const std::string& model, const std::vector<std::string>& served,
                          const std::string& url) {
-  const std::string all = served.empty() ? "no model at all" : fmt::format("{}", fmt::join(served, ", "));
+  const std::string all = served.empty() ? "no model at all" : shown_list(served);
   if (model.empty())
     return {"models_served", Severity::remark, fmt::format("{} serves {}", url, all), "", ""};
   if (std::ranges::find(served, model) != served.end())
@@ -44,10 +50,11 @@ Finding judge_model_name(const std::string& model, const std::vector<std::string
   const auto alike =
       std::ranges::find_if(served, [&](const std::string& name) { return plain(name) == plain(model); });
   if (alike != served.end())
-    return {"model_renamed", Severity::warning, fmt::format("{} serves '{}', not '{}'", url, *alike, model),
+    return {"model_renamed", Severity::warning,
+            fmt::format("{} serves '{}', not '{}'", url, printable(*alike), model),
             "every request is rejected: names are compared letter by letter",
-            fmt::format("send \"model\": \"{}\", or start the server with --served-model-name {}", *alike,
-                        model)};
+            fmt::format("send \"model\": \"{}\", or start the server with --served-model-name {}",
+                        printable(*alike), model)};
   return {"model_unknown", Severity::warning, fmt::format("{} serves {}, not '{}'", url, all, model),
           "every request is rejected",
           fmt::format("send one of the names above, or start the server with --served-model-name {}", model)};

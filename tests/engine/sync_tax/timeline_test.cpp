@@ -22,7 +22,8 @@ TEST(Timeline, IsAChromeTraceInMicrosecondsFromTheFirstStep) {
   std::vector<nlohmann::json> events;
   for (const nlohmann::json& event : trace["traceEvents"]) {
     if (event["ph"] == "X") events.push_back(event);
-    if (event["name"] == "process_name") EXPECT_EQ(event["args"]["name"], "a \"model\"");
+    if (event["name"] != "process_name") continue;
+    EXPECT_EQ(event["args"]["name"], "a \"model\"");
   }
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0]["name"], "decode");
