@@ -1,11 +1,13 @@
 // moetune tax: where the time of a decoded token and of a prompt goes on the CPU, beside a dense model of the
 // same size at work. In this process: what is compared are parts of one run, not runs of several processes.
 // Start at run_tax().
-#include <algorithm>
+#include <array>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,7 +17,9 @@
 #include "engine/dense_twin.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "engine/sync_tax/nsys_reader.h"
 #include "engine/sync_tax/timeline.h"
+#include "engine/sync_tax/torch_reader.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/partial_file.h"
@@ -41,6 +45,8 @@ struct TaxOptions {
   bool without_dense = false;
   bool sweep = false;
   std::string timeline;
+  std::string import;
+  std::int64_t steps = 0;  // in the imported trace; 0: not told
 };
 
 // One model with the options and the workload it is measured under.
@@ -175,7 +181,26 @@ Measured measured_of(const TaxOptions& options, const Study& study, const Config
           options_of(configuration, study.device, options.common.threads), study.workload};
 }
 
+bool is_sqlite(const std::string& path) {
+  std::array<char, 16> begin{};
+  std::ifstream(path, std::ios::binary).read(begin.data(), begin.size());
+  return std::string_view(begin.data(), begin.size()).starts_with("SQLite format 3");
+}
+
+ExitCode import_trace(const TaxOptions& options) {
+  if (options.sweep || !options.timeline.empty() || !options.settings.empty())
+    throw InputError("--import", "with --sweep, --timeline or --set",
+                     "these without --import: a trace is what it is");
+  const ImportedTrace trace =
+      is_sqlite(options.import) ? read_nsys_export(options.import) : read_torch_trace(options.import);
+  options.common.console.document(imported_json(options.import, trace, options.steps));
+  options.common.console.result(imported_text(options.import, trace, options.steps));
+  return ExitCode::done;
+}
+
 ExitCode run_tax(const TaxOptions& options) {
+  if (!options.import.empty()) return import_trace(options);
+  if (options.steps > 0) throw InputError("--steps", "given without --import", "both, or --import alone");
   const Console& console = options.common.console;
   const std::vector<Study> studies = engine_studies(options.common, options.budget_seconds);
   if (studies.size() != 1)
@@ -267,7 +292,8 @@ Command add_tax_command(CLI::App& program) {
       "they add up to the token's time.\n\n"
       "  moetune tax\n"
       "  moetune tax --set expert_cache=0.5 --timeline run.json\n"
-      "  moetune tax --workload agent --sweep --json\n\n"
+      "  moetune tax --workload agent --sweep --json\n"
+      "  moetune tax --import report.sqlite --steps 64\n\n"
       "Exit codes: 0 done, 2 bad input, 4 does not fit into memory, 5 recording changed the times too much "
       "to be believed.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
@@ -279,6 +305,15 @@ Command add_tax_command(CLI::App& program) {
            "Also the tax against sequences side by side (1 to 32) and against prompt length");
   add_text_option(command, "--timeline", options->timeline, "FILE",
                   "Write the last recorded run as a Chrome trace");
+  add_text_option(
+      command, "--import", options->import, "FILE",
+      "A trace of another server instead: nsys export --type sqlite, or torch.profiler's JSON (also .gz)");
+  add_parsed_option(
+      command, "--steps", options->steps,
+      [](const std::string& flag, const std::string& text) {
+        return parse_whole_number(flag, text, 1, std::numeric_limits<std::int64_t>::max());
+      },
+      "N", "With --import: how many steps the trace holds, to show one of them");
   add_common_options(command, options->common, {.model = true, .workload = true});
   return {&command, [options] { return run_tax(*options); }};
 }

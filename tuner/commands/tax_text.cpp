@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tuner/commands/table.h"
+#include "tuner/printable.h"
 
 namespace moetune {
 namespace {
@@ -77,6 +78,29 @@ std::string lines_text(const std::string& heading, const std::vector<BreakdownCo
     table.rows.push_back(std::move(row));
   }
   return table.text();
+}
+
+constexpr std::size_t shown_unmatched = 10;
+
+// A trace is its own plain time: nothing else is known of the run.
+Breakdown imported_breakdown(const Account& account, std::int64_t tokens) {
+  const double steps = tokens > 0 ? static_cast<double>(tokens) : 1.0;
+  Breakdown breakdown =
+      break_down(std::vector{account}, std::max(1.0, static_cast<double>(account.length_ns)), {});
+  breakdown.unexplained_ns = 0.0;
+  breakdown.token_ns = static_cast<double>(account.length_ns) / steps;
+  breakdown.recorded_ns = breakdown.token_ns;
+  breakdown.n = tokens > 0 ? tokens : 1;
+  for (double& ns : breakdown.exposed_ns) ns /= steps;
+  for (double& ns : breakdown.hidden_ns) ns /= steps;
+  for (double& ns : breakdown.row_ns) ns /= steps;
+  return breakdown;
+}
+
+std::vector<std::pair<std::string, double>> by_time(const std::map<std::string, double>& times_ns) {
+  std::vector<std::pair<std::string, double>> sorted(times_ns.begin(), times_ns.end());
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
 }
 
 nlohmann::json causes_json(const TokenCauses& causes) {
@@ -189,6 +213,50 @@ std::string rounds_table(const std::vector<RoundTax>& rounds) {
                           share_text(one.tax_ns(), one.token_ns), ms_text(so_far_ns)});
   }
   return table.text();
+}
+
+std::string imported_text(const std::string& file, const ImportedTrace& trace, std::int64_t tokens) {
+  std::string text = fmt::format("{}: {} kernels and {} copies on {} device{}\n", file, trace.kernels,
+                                 trace.copies, trace.devices.size(), trace.devices.size() == 1 ? "" : "s");
+  for (const ImportedAccount& one : imported_accounts(trace)) {
+    const Breakdown breakdown = imported_breakdown(one.account, tokens);
+    const std::string title = fmt::format("device {}, {}", one.device, tokens > 0 ? "one step" : "all of it");
+    text += "\n" + breakdown_table({{title, &breakdown}}) + "\n\n" + rows_table({{title, &breakdown}}) + "\n";
+    if (one.idle_ns > 0)
+      text += fmt::format("left out: {:.1f} ms in which nothing ran for more than {} ms at a time\n",
+                          static_cast<double>(one.idle_ns) / ns_per_ms, kIdleNs / 1'000'000);
+  }
+  const auto unmatched = by_time(trace.unmatched_ns);
+  if (unmatched.empty()) return text + "\nEvery kernel is known by its name.";
+  double sum_ns = 0.0;
+  for (const auto& [name, ns] : unmatched) sum_ns += ns;
+  text += fmt::format(
+      "\nUnmatched: {:.3f} ms, {} of kernel time, in kernels that no pattern knows; they count as other "
+      "compute\n",
+      sum_ns / ns_per_ms, share_text(sum_ns, trace.kernel_ns));
+  Table table{.alignment = {Align::right, Align::left}, .rows = {}};
+  for (std::size_t i = 0; i < std::min(shown_unmatched, unmatched.size()); ++i)
+    table.rows.push_back({ms_text(unmatched[i].second), fitted(unmatched[i].first, 66)});
+  return text + table.text();
+}
+
+nlohmann::json imported_json(const std::string& file, const ImportedTrace& trace, std::int64_t tokens) {
+  nlohmann::json document = {{"file", file},
+                             {"kernels", trace.kernels},
+                             {"copies", trace.copies},
+                             {"devices", nlohmann::json::array()}};
+  if (tokens > 0) document["steps"] = tokens;
+  for (const ImportedAccount& one : imported_accounts(trace)) {
+    nlohmann::json device = to_json_value(imported_breakdown(one.account, tokens));
+    device["device"] = one.device;
+    device["idle_ms"] = static_cast<double>(one.idle_ns) / ns_per_ms;
+    document["devices"].push_back(std::move(device));
+  }
+  document["unmatched_ms"] = nlohmann::json::object();
+  for (const auto& [name, ns] : trace.unmatched_ns)
+    document["unmatched_ms"][printable(name)] = ns / ns_per_ms;
+  document["kernel_ms"] = trace.kernel_ns / ns_per_ms;
+  return document;
 }
 
 std::string sweep_table(const std::string& heading, const std::vector<SweepPoint>& points) {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/sync_tax/imported_trace.h"
 #include "tuner/targets/tax_run.h"
 
 namespace moetune {
@@ -31,6 +32,11 @@ std::string rows_table(const std::vector<BreakdownColumn>& columns);
 std::string slowest_text(const PhaseTax& phase);
 // One line per round: its time, its tax and the tax so far.
 std::string rounds_table(const std::vector<RoundTax>& rounds);
+
+// Of a server's trace: per device its parts; tokens: how many steps the trace holds, to divide by (0: not
+// told).
+std::string imported_text(const std::string& file, const ImportedTrace& trace, std::int64_t tokens);
+nlohmann::json imported_json(const std::string& file, const ImportedTrace& trace, std::int64_t tokens);
 
 struct SweepPoint {
   int value = 0;          // sequences, or prompt tokens
