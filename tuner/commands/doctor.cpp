@@ -17,7 +17,6 @@
 #include "tuner/doctor/box_json.h"
 #include "tuner/doctor/complaints.h"
 #include "tuner/doctor/model_names.h"
-#include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
 #include "tuner/serving/http_client.h"
 
@@ -112,11 +111,7 @@ Finding ask_server(const DoctorOptions& options) {
 }
 
 BoxFacts box_of(const DoctorOptions& options) {
-  if (options.box.empty()) return look_at_box(!options.quick);
-  const nlohmann::json document = read_json_file(options.box);
-  // A whole document of --json, or its "box" alone.
-  const bool is_whole = document.is_object() && document.contains("box");
-  return box_from_json(is_whole ? document["box"] : document, is_whole ? options.box + ": box" : options.box);
+  return options.box.empty() ? look_at_box(!options.quick) : read_box_file(options.box);
 }
 
 ExitCode run_doctor(const DoctorOptions& options) {

@@ -157,6 +157,12 @@ BoxFacts box_from_json(const nlohmann::json& object, const std::string& where) {
   return box;
 }
 
+BoxFacts read_box_file(const std::string& path) {
+  const nlohmann::json document = read_json_file(path);
+  const bool is_whole = document.is_object() && document.contains("box");
+  return box_from_json(is_whole ? document["box"] : document, is_whole ? path + ": box" : path);
+}
+
 nlohmann::json to_json_value(const Finding& finding) {
   return {{"id", finding.id},
           {"severity", name_of(finding.severity)},

@@ -16,6 +16,9 @@ nlohmann::json to_json_value(const BoxFacts& box);
 // default.
 BoxFacts box_from_json(const nlohmann::json& object, const std::string& where);
 
+// From a file: a box alone, or all of what `doctor --json` prints. Throws InputError.
+BoxFacts read_box_file(const std::string& path);
+
 nlohmann::json to_json_value(const Finding& finding);
 
 }  // namespace moetune

@@ -12,6 +12,7 @@ namespace moetune {
 namespace {
 
 constexpr int fewest_pairs = 2;
+constexpr double most_recording_share = 0.5;  // of the time for timing
 constexpr int most_pairs = 4096;
 constexpr double ns_per_ms = 1e6;
 
@@ -182,13 +183,26 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   return result;
 }
 
-std::vector<TaxMetric> tax_metrics(const Breakdown& decode) {
-  if (!decode.refused.empty()) return {};
-  std::vector<TaxMetric> metrics = {{"tax_share", decode.tax_share()}};
+Metrics tax_metrics(const Breakdown& decode) {
+  Metrics metrics;
+  if (!decode.refused.empty()) return metrics;
+  const auto add = [&](const std::string& name, double value) {
+    Measurement& measurement = metrics[name];
+    measurement.value = value;
+    measurement.n = decode.n;
+  };
+  add("tax_share", decode.tax_share());
   for (std::size_t part = 0; part < kParts; ++part)
-    metrics.push_back({fmt::format("tax_{}_ms", kPartNames[part]), decode.exposed_ns[part] / ns_per_ms});
-  metrics.push_back({"tax_unexplained_ms", decode.unexplained_ns / ns_per_ms});
+    add(fmt::format("tax_{}_ms", kPartNames[part]), decode.exposed_ns[part] / ns_per_ms);
+  add("tax_unexplained_ms", decode.unexplained_ns / ns_per_ms);
   return metrics;
+}
+
+bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds) {
+  const double tokens = static_cast<double>(workload.sequences) * workload.rounds * workload.output_tokens;
+  // One run warms up, and each of the pairs is two.
+  const double seconds = (1 + 2 * fewest_pairs) * tokens / tokens_per_s;
+  return seconds < most_recording_share * latency_seconds;
 }
 
 }  // namespace moetune

@@ -13,6 +13,7 @@
 #include "engine/sync_tax/breakdown.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "engine/tokenizer.h"
+#include "tuner/measurement.h"
 
 namespace moetune {
 
@@ -53,11 +54,10 @@ struct TaxResult {
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
                       const std::function<void(const std::string& words)>& progress);
 
-// In milliseconds, as metrics: tax_share and tax_<part>_ms of a decoded token. Empty where it was refused.
-struct TaxMetric {
-  std::string name;
-  double value;
-};
-std::vector<TaxMetric> tax_metrics(const Breakdown& decode);
+// tax_share and tax_<part>_ms of a decoded token. Empty where it was refused.
+Metrics tax_metrics(const Breakdown& decode);
+
+// Recording is a few more runs of the workload: worth it while they are short beside the time for timing.
+bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds);
 
 }  // namespace moetune
