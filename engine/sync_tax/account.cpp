@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kClasses = kRows + kActivities - 1;
 constexpr std::size_t kRouterClass = kRows - 1;
 
-std::size_t class_of(const Interval& interval) {
+std::size_t class_of(const StepInterval& interval) {
   if (interval.activity != Activity::compute) return kRows + static_cast<std::size_t>(interval.activity) - 1;
   return interval.row == Row::router ? kRouterClass : static_cast<std::size_t>(interval.row) - 1;
 }
@@ -31,11 +31,11 @@ struct Edge {
   int change;  // +1 an interval begins, -1 it ends
 };
 
-std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns, std::span<const Interval> intervals,
+std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns, std::span<const StepInterval> intervals,
                            Account& sum) {
   std::vector<Edge> edges;
   edges.reserve(2 * intervals.size());
-  for (const Interval& interval : intervals) {
+  for (const StepInterval& interval : intervals) {
     if (interval.end_ns < interval.begin_ns) throw std::invalid_argument("an interval ends before it begins");
     const std::int64_t from = std::max(begin_ns, interval.begin_ns);
     const std::int64_t to = std::min(end_ns, interval.end_ns);
@@ -88,7 +88,7 @@ std::int64_t Account::record_count() const {
   return std::accumulate(records.begin(), records.end(), std::int64_t{0});
 }
 
-Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const Interval> intervals) {
+Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const StepInterval> intervals) {
   if (end_ns < begin_ns) throw std::invalid_argument("a window ends before it begins");
   Account sum;
   sum.length_ns = end_ns - begin_ns;

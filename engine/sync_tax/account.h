@@ -29,6 +29,6 @@ struct Account {
 // Of the window [begin_ns, end_ns). Intervals may overlap, nest, and reach beyond it; of two rows that
 // compute at once the one that Row names first has the instant. Throws std::invalid_argument for an interval
 // or a window that ends before it begins.
-Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const Interval> intervals);
+Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const StepInterval> intervals);
 
 }  // namespace moetune

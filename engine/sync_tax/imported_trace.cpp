@@ -22,11 +22,11 @@ bool is_launch(std::string_view name) {
 }
 
 // What runs on the device itself.
-bool is_on_device(const Interval& interval) { return interval.activity != Activity::host_wait; }
+bool is_on_device(const StepInterval& interval) { return interval.activity != Activity::host_wait; }
 
 }  // namespace
 
-void TraceBuilder::add(std::int64_t device, std::int64_t process, const Interval& interval) {
+void TraceBuilder::add(std::int64_t device, std::int64_t process, const StepInterval& interval) {
   trace_.devices[device].push_back(interval);
   processes_[device][process] = true;
 }
@@ -84,25 +84,25 @@ std::vector<ImportedAccount> imported_accounts(const ImportedTrace& trace) {
   std::vector<ImportedAccount> accounts;
   for (const auto& [device, intervals] : trace.devices) {
     ImportedAccount one{.device = device, .account = {}};
-    std::vector<Interval> own;
+    std::vector<StepInterval> own;
     std::ranges::copy_if(intervals, std::back_inserter(own), is_on_device);
     if (own.empty()) continue;
-    std::ranges::sort(own, {}, &Interval::begin_ns);
-    std::vector<Interval> all = intervals;
-    std::ranges::sort(all, {}, &Interval::begin_ns);
+    std::ranges::sort(own, {}, &StepInterval::begin_ns);
+    std::vector<StepInterval> all = intervals;
+    std::ranges::sort(all, {}, &StepInterval::begin_ns);
     std::int64_t begin_ns = own.front().begin_ns;
     std::int64_t busy_until_ns = begin_ns;
     std::size_t next = 0;  // first of `all` that no earlier stretch has used up
     const auto close = [&] {
       // Intervals of this stretch: those that begin before its end. Host waits may reach in from before.
-      std::vector<Interval> inside;
+      std::vector<StepInterval> inside;
       for (std::size_t i = next; i < all.size() && all[i].begin_ns < busy_until_ns; ++i) {
         if (all[i].end_ns >= begin_ns) inside.push_back(all[i]);
         if (all[i].end_ns <= busy_until_ns && i == next) ++next;
       }
       one.account += account(begin_ns, busy_until_ns, inside);
     };
-    for (const Interval& interval : own) {
+    for (const StepInterval& interval : own) {
       if (interval.begin_ns - busy_until_ns > kIdleNs) {
         close();
         one.idle_ns += interval.begin_ns - busy_until_ns;

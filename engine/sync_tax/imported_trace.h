@@ -16,7 +16,7 @@
 namespace moetune {
 
 struct ImportedTrace {
-  std::map<std::int64_t, std::vector<Interval>>
+  std::map<std::int64_t, std::vector<StepInterval>>
       devices;                                 // by number; kernels, copies and what the host held up
   std::map<std::string, double> unmatched_ns;  // kernels of which no pattern is known: name -> time
   double kernel_ns = 0.0;                      // of all kernels
@@ -54,7 +54,7 @@ class TraceBuilder {
     std::int64_t process;
     std::vector<Call> calls;
   };
-  void add(std::int64_t device, std::int64_t process, const Interval& interval);
+  void add(std::int64_t device, std::int64_t process, const StepInterval& interval);
 
   ImportedTrace trace_;
   std::map<std::int64_t, std::map<std::int64_t, bool>> processes_;  // of each device

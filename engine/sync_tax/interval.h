@@ -42,7 +42,7 @@ inline constexpr std::array<std::string_view, kParts> kPartNames = {
 inline constexpr std::array<std::string_view, kRows> kRowNames = {
     "router", "gate_up", "down_combine", "shared", "dense", "attention", "head", "other"};
 
-struct Interval {
+struct StepInterval {
   std::int64_t begin_ns = 0;  // of any one clock
   std::int64_t end_ns = 0;    // not below begin_ns
   Activity activity = Activity::compute;

@@ -78,7 +78,7 @@ std::size_t StepRecorder::split(std::size_t interval, Row row) {
   return intervals_.size() - 1;
 }
 
-std::span<const Interval> StepRecorder::intervals_of(const RecordedStep& step) const {
+std::span<const StepInterval> StepRecorder::intervals_of(const RecordedStep& step) const {
   return std::span(intervals_).subspan(step.first, step.count);
 }
 
@@ -100,11 +100,11 @@ RecordingCost recording_cost() {
   record_all();
   const RecordedStep& step = recorder.steps().front();
   std::vector<std::int64_t> inside;
-  for (const Interval& interval : recorder.intervals_of(step))
+  for (const StepInterval& interval : recorder.intervals_of(step))
     inside.push_back(interval.end_ns - interval.begin_ns);
   // The middle of them, and of the distances from one to the next: an interruption makes some of them long.
   std::vector<std::int64_t> apart;
-  const std::span<const Interval> intervals = recorder.intervals_of(step);
+  const std::span<const StepInterval> intervals = recorder.intervals_of(step);
   for (std::size_t i = 1; i < intervals.size(); ++i)
     apart.push_back(intervals[i].begin_ns - intervals[i - 1].begin_ns);
   const double inside_ns = middle_mean(inside);

@@ -52,7 +52,7 @@ class StepRecorder {
   std::size_t split(std::size_t interval, Row row);
 
   const std::vector<RecordedStep>& steps() const { return steps_; }
-  std::span<const Interval> intervals_of(const RecordedStep& step) const;
+  std::span<const StepInterval> intervals_of(const RecordedStep& step) const;
   void clear();  // keeps the memory
 
  private:
@@ -60,7 +60,7 @@ class StepRecorder {
   NowNs now_;
   int layer_ = -1;
   std::vector<RecordedStep> steps_;
-  std::vector<Interval> intervals_;
+  std::vector<StepInterval> intervals_;
 };
 
 // Records from here to the end of the block; nothing with a null recorder.

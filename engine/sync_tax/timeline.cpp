@@ -29,7 +29,7 @@ std::string name_of_track(int track, std::string_view what, const std::string& n
 
 }  // namespace
 
-std::string timeline_of(std::span<const RecordedStep> steps, std::span<const Interval> intervals,
+std::string timeline_of(std::span<const RecordedStep> steps, std::span<const StepInterval> intervals,
                         const std::string& title) {
   std::string text =
       "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + name_of_track(step_track, "process_name", title);
@@ -40,7 +40,7 @@ std::string timeline_of(std::span<const RecordedStep> steps, std::span<const Int
     const std::string_view phase = step.phase == Phase::prefill ? "prefill" : "decode";
     text += ",\n" + event(phase, "step", step_track, step.begin_ns - origin_ns, step.end_ns - origin_ns,
                           fmt::format(R"("tokens":{})", step.tokens));
-    for (const Interval& interval : intervals.subspan(step.first, step.count)) {
+    for (const StepInterval& interval : intervals.subspan(step.first, step.count)) {
       const auto part = static_cast<std::size_t>(part_of(interval.activity, interval.row));
       const std::string_view name = interval.activity == Activity::compute
                                         ? kRowNames[static_cast<std::size_t>(interval.row)]

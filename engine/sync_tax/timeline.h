@@ -11,7 +11,7 @@
 namespace moetune {
 
 // steps[i].first counts into intervals. title: shown as the name of the process.
-std::string timeline_of(std::span<const RecordedStep> steps, std::span<const Interval> intervals,
+std::string timeline_of(std::span<const RecordedStep> steps, std::span<const StepInterval> intervals,
                         const std::string& title);
 
 }  // namespace moetune

@@ -132,7 +132,7 @@ ImportedTrace parse_torch_trace(std::string_view text, const std::string& where)
     return false;
   };
   try {
-    static_cast<void>(json::parse(text, look));
+    [[maybe_unused]] const json rest = json::parse(text, look);
   } catch (const json::parse_error& error) {
     throw InputError(where, fmt::format("no JSON at byte {}", error.byte), accepted);
   }

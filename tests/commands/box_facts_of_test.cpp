@@ -11,7 +11,7 @@ namespace moetune {
 namespace {
 
 TEST(BoxFactsOf, ProcessesThatWeStartedAreOurs) {
-  const testing::TemporaryDirectory proc;
+  const TemporaryDirectory proc;
   const auto write = [&](int pid, int parent) {
     std::filesystem::create_directories(proc.path() / std::to_string(pid));
     std::ofstream(proc.path() / std::to_string(pid) / "status") << "Name:\tx\nPPid:\t" << parent << "\n";

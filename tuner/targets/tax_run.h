@@ -45,7 +45,7 @@ struct TaxResult {
   std::int64_t recorded_runs = 0;
   // The last recorded run, for a timeline.
   std::vector<RecordedStep> last_steps;
-  std::vector<Interval> last_intervals;  // RecordedStep::first counts into these
+  std::vector<StepInterval> last_intervals;  // RecordedStep::first counts into these
 };
 
 // Runs for about that long, and at least twice each way; one run before warms up. Arrivals and pauses of the

@@ -15,15 +15,15 @@ namespace {
 constexpr std::size_t at(Part part) { return static_cast<std::size_t>(part); }
 constexpr std::size_t at(Row row) { return static_cast<std::size_t>(row); }
 
-Interval compute(std::int64_t begin, std::int64_t end, Row row) {
+StepInterval compute(std::int64_t begin, std::int64_t end, Row row) {
   return {begin, end, Activity::compute, row, 0};
 }
-Interval other(std::int64_t begin, std::int64_t end, Activity activity) {
+StepInterval other(std::int64_t begin, std::int64_t end, Activity activity) {
   return {begin, end, activity, Row::other, 0};
 }
 
 // The rule once more, in its plainest form: instant by instant, the first that is active has it.
-Account painted(std::int64_t begin, std::int64_t end, const std::vector<Interval>& intervals) {
+Account painted(std::int64_t begin, std::int64_t end, const std::vector<StepInterval>& intervals) {
   constexpr std::array order = {Part::compute, Part::router, Part::communication, Part::expert_loading,
                                 Part::synchronisation};
   Account sum;
@@ -31,7 +31,7 @@ Account painted(std::int64_t begin, std::int64_t end, const std::vector<Interval
   for (std::int64_t t = begin; t < end; ++t) {
     std::array<bool, kParts> is_active{};
     std::array<bool, kRows> is_row_active{};
-    for (const Interval& one : intervals) {
+    for (const StepInterval& one : intervals) {
       if (t < one.begin_ns || t >= one.end_ns) continue;
       is_active[at(part_of(one.activity, one.row))] = true;
       if (one.activity == Activity::compute) is_row_active[at(one.row)] = true;
@@ -50,7 +50,7 @@ Account painted(std::int64_t begin, std::int64_t end, const std::vector<Interval
       has_row = true;
     }
   }
-  for (const Interval& one : intervals) {
+  for (const StepInterval& one : intervals) {
     const bool touches = one.begin_ns < end && one.end_ns >= begin;
     if (touches) ++sum.records[at(part_of(one.activity, one.row))];
   }
@@ -68,7 +68,7 @@ void expect_equal(const Account& a, const Account& b) {
 
 std::int64_t total(const auto& array) { return std::accumulate(array.begin(), array.end(), std::int64_t{0}); }
 
-Interval random_interval(std::mt19937& random, std::int64_t latest) {
+StepInterval random_interval(std::mt19937& random, std::int64_t latest) {
   std::uniform_int_distribution<std::int64_t> place(-5, latest);
   std::uniform_int_distribution<int> activity(0, kActivities - 1);
   std::uniform_int_distribution<int> row(0, kRows - 1);
@@ -81,7 +81,7 @@ Interval random_interval(std::mt19937& random, std::int64_t latest) {
 TEST(Account, IsTheRuleInstantByInstant) {
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
-    std::vector<Interval> intervals;
+    std::vector<StepInterval> intervals;
     const int count = round % 9;
     for (int i = 0; i < count; ++i) intervals.push_back(random_interval(random, 45));
     SCOPED_TRACE(round);
@@ -98,12 +98,12 @@ TEST(Account, IsTheRuleInstantByInstant) {
 TEST(Account, TwoIntervalsInEveryPosition) {
   const std::vector<std::pair<std::int64_t, std::int64_t>> places = {{0, 4}, {2, 6}, {4, 8}, {2, 4},
                                                                      {0, 8}, {3, 3}, {8, 9}};
-  std::vector<Interval> kinds;
+  std::vector<StepInterval> kinds;
   for (std::size_t row = 0; row < kRows; ++row) kinds.push_back(compute(0, 0, static_cast<Row>(row)));
   for (const Activity activity : {Activity::collective, Activity::expert_copy, Activity::host_wait})
     kinds.push_back(other(0, 0, activity));
-  for (Interval first : kinds)
-    for (Interval second : kinds)
+  for (StepInterval first : kinds)
+    for (StepInterval second : kinds)
       for (const auto& [begin, end] : places) {
         first.begin_ns = 2;
         first.end_ns = 6;
@@ -116,7 +116,7 @@ TEST(Account, TwoIntervalsInEveryPosition) {
 
 TEST(Account, OrderOfTheListDoesNotMatter) {
   std::mt19937 random(11);
-  std::vector<Interval> intervals;
+  std::vector<StepInterval> intervals;
   for (int i = 0; i < 30; ++i) intervals.push_back(random_interval(random, 100));
   const Account first = account(0, 100, intervals);
   for (int round = 0; round < 20; ++round) {
@@ -128,7 +128,7 @@ TEST(Account, OrderOfTheListDoesNotMatter) {
 // Two halves of a window hold what the whole holds, but for records that lie in both.
 TEST(Account, CutsAddUp) {
   std::mt19937 random(13);
-  std::vector<Interval> intervals;
+  std::vector<StepInterval> intervals;
   for (int i = 0; i < 30; ++i) intervals.push_back(random_interval(random, 100));
   const Account whole = account(0, 100, intervals);
   for (std::int64_t cut = 0; cut <= 100; cut += 7) {
@@ -147,7 +147,7 @@ TEST(Account, NothingRecordedIsALaunchGap) {
 }
 
 TEST(Account, WhatRunsBesideComputeIsHidden) {
-  const std::vector<Interval> intervals = {compute(0, 10, Row::attention), other(2, 6, Activity::expert_copy),
+  const std::vector<StepInterval> intervals = {compute(0, 10, Row::attention), other(2, 6, Activity::expert_copy),
                                            other(8, 14, Activity::collective), compute(3, 5, Row::router)};
   const Account one = account(0, 20, intervals);
   EXPECT_EQ(one.exposed_ns[at(Part::compute)], 10);
@@ -167,9 +167,9 @@ TEST(Account, RefusesTimeThatRunsBackwards) {
 
 // What is injected moves its own part by just as much, and no other. A step of eight layers in which
 // everything happens.
-std::vector<Interval> step_with(std::int64_t router_spin, std::int64_t idle_nodes, std::int64_t host_stall,
+std::vector<StepInterval> step_with(std::int64_t router_spin, std::int64_t idle_nodes, std::int64_t host_stall,
                                 std::int64_t copy_factor, std::int64_t& end) {
-  std::vector<Interval> intervals;
+  std::vector<StepInterval> intervals;
   std::int64_t now = 0;
   const auto busy = [&](Activity activity, Row row, std::int64_t length) {
     intervals.push_back({now, now + length, activity, row, 0});
@@ -192,7 +192,7 @@ std::vector<Interval> step_with(std::int64_t router_spin, std::int64_t idle_node
 Account account_with(std::int64_t router_spin, std::int64_t idle_nodes, std::int64_t host_stall,
                      std::int64_t copy_factor) {
   std::int64_t end = 0;
-  const std::vector<Interval> intervals = step_with(router_spin, idle_nodes, host_stall, copy_factor, end);
+  const std::vector<StepInterval> intervals = step_with(router_spin, idle_nodes, host_stall, copy_factor, end);
   return account(0, end, intervals);
 }
 

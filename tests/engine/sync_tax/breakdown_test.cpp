@@ -12,7 +12,7 @@ constexpr std::size_t at(Part part) { return static_cast<std::size_t>(part); }
 constexpr std::size_t at(Row row) { return static_cast<std::size_t>(row); }
 
 Account token(std::int64_t router, std::int64_t gate_up, std::int64_t wait, std::int64_t gap) {
-  std::vector<Interval> intervals = {
+  std::vector<StepInterval> intervals = {
       {0, router, Activity::compute, Row::router, 0},
       {router, router + gate_up, Activity::compute, Row::gate_up, 0},
       {router + gate_up, router + gate_up + wait, Activity::host_wait, Row::other, 0}};

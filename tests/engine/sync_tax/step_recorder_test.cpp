@@ -62,7 +62,7 @@ TEST_F(RecordedEngine, EveryStepHasItsPhaseAndEveryLayerItsRows) {
   for (const RecordedStep& step : recorder_.steps())
     for (int layer = 0; layer < spec.layers; ++layer) {
       std::set<Row> rows;
-      for (const Interval& interval : recorder_.intervals_of(step))
+      for (const StepInterval& interval : recorder_.intervals_of(step))
         if (interval.layer == layer && interval.activity == Activity::compute) rows.insert(interval.row);
       EXPECT_TRUE(rows.contains(Row::attention));
       EXPECT_EQ(rows.contains(Row::router),

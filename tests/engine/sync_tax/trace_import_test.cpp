@@ -61,12 +61,12 @@ TEST(TraceImport, OfTorchCompressed) {
 }
 
 TEST(TraceImport, ARealTraceOfACpuHasNoKernels) {
-  EXPECT_NE(message_of([] { read_torch_trace(trace_file("torch_cpu.json")); }).find("no kernel of a GPU"),
+  EXPECT_NE(message_of<InputError>([] { read_torch_trace(trace_file("torch_cpu.json")); }).find("no kernel of a GPU"),
             std::string::npos);
 }
 
 TEST(TraceImport, RefusesWhatIsNoTrace) {
-  const testing::TemporaryDirectory folder;
+  const TemporaryDirectory folder;
   const std::string path = folder / "file";
   EXPECT_THROW(read_torch_trace(path), InputError);
   EXPECT_THROW(read_nsys_export(path), InputError);
@@ -167,10 +167,10 @@ TEST(TraceImport, OurOwnRunComesBackAsItWas) {
   std::mt19937 random(3);
   std::uniform_int_distribution<std::int64_t> length(1'000, 50'000);
   std::uniform_int_distribution<std::int64_t> gap(0, 2'000);
-  std::vector<Interval> run;
+  std::vector<StepInterval> run;
   std::int64_t now = 1'000'000;
   const std::int64_t begin = now;
-  const testing::TemporaryDirectory folder;
+  const TemporaryDirectory folder;
   const std::string path = folder / "run.sqlite";
   {
     NsysFile file(path);
@@ -211,13 +211,13 @@ TEST(TraceImport, OurOwnRunComesBackAsItWas) {
 }
 
 TEST(TraceImport, AnImpossibleRowIsNamed) {
-  const testing::TemporaryDirectory folder;
+  const TemporaryDirectory folder;
   const std::string path = folder / "bad.sqlite";
   {
     NsysFile file(path);
     file.run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 9, 0, 0, 1), (7, 6, 0, 0, 1)");
   }
-  const std::string message = message_of([&] { read_nsys_export(path); });
+  const std::string message = message_of<InputError>([&] { read_nsys_export(path); });
   EXPECT_NE(message.find("CUPTI_ACTIVITY_KIND_KERNEL, row 2: start 7, end 6"), std::string::npos) << message;
 }
 

@@ -22,7 +22,7 @@ void write(const fs::path& path, const std::string& text) {
 }
 
 TEST(HostFacts, OfAMachineThatIsMadeUp) {
-  const testing::TemporaryDirectory folder;
+  const TemporaryDirectory folder;
   const fs::path root = folder.path();
   write(
       root / "proc/meminfo",
@@ -60,7 +60,7 @@ TEST(HostFacts, OfAMachineThatIsMadeUp) {
 }
 
 TEST(HostFacts, WithoutFilesNothingIsKnown) {
-  const testing::TemporaryDirectory folder;
+  const TemporaryDirectory folder;
   BoxFacts box;
   read_host_facts(folder.path(), {}, box);
   EXPECT_FALSE(box.available_bytes || box.swap_bytes || box.swapping_mb_per_s || box.load ||
