@@ -31,8 +31,8 @@ struct Edge {
   int change;  // +1 an interval begins, -1 it ends
 };
 
-std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns, std::span<const StepInterval> intervals,
-                           Account& sum) {
+std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns,
+                           std::span<const StepInterval> intervals, Account& sum) {
   std::vector<Edge> edges;
   edges.reserve(2 * intervals.size());
   for (const StepInterval& interval : intervals) {

@@ -36,7 +36,6 @@ code=0
 "$MOETUNE" tax --budget 100ms --no-dense --set expert_cache=0.5 > out.txt 2> err.txt || code=$?
 [[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "exit code $code"; }
 [[ $code == 5 ]] || { expect_in out.txt '^expert loading +0\.[0-9]*[1-9]'; expect_in out.txt '^tax_share: '; }
-[[ $(wc -L < out.txt) -le 80 ]] || fail "a line of tax is longer than 80 columns"
 
 traces=$MOETUNE_SOURCE_DIR/tests/traces
 for file in nsys.sqlite torch_cuda.json.gz; do

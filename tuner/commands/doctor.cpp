@@ -93,7 +93,6 @@ void print_finding(const Console& console, const Finding& finding) {
 void print_answer(const Console& console, const Answer& answer) {
   console.result("\n\"" + answer.complaint + "\"");
   for (const std::string& cause : answer.causes) console.result("  - " + wrapped(cause, 78, 4));
-  if (answer.causes.empty()) console.result("  - nothing on this box that doctor knows as a cause");
   console.result("  " + wrapped(answer.next, 78, 2));
 }
 
@@ -145,9 +144,10 @@ ExitCode run_doctor(const DoctorOptions& options) {
   for (const Finding& finding : findings) print_finding(console, finding);
   for (const Answer& answer : answers) print_answer(console, answer);
   if (!server)
-    console.result(
-        "\n\"the server rejects the model's name\"\n  moetune doctor --url http://localhost:8000 --model "
-        "NAME compares it with what is served");
+    print_answer(console,
+                 {"the server rejects the model's name",
+                  {},
+                  "moetune doctor --url http://localhost:8000 --model NAME compares it with what is served"});
   return ExitCode::done;
 }
 

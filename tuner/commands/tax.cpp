@@ -25,6 +25,7 @@
 #include "tuner/commands/partial_file.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/table.h"
 #include "tuner/commands/tax_text.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/engine_target.h"
@@ -274,8 +275,9 @@ ExitCode run_tax(const TaxOptions& options) {
                          {"prompt_tokens", to_json_value(prompts, "prompt_tokens")}};
   }
   console.document(document);
-  if (const std::string words = conclusion(tax, dense); !words.empty()) console.result(words);
-  console.result(how_to_read(tax, dense_name));
+  if (const std::string words = conclusion(tax, dense); !words.empty())
+    console.result(wrapped(words, 80, 0) + "\n");
+  console.result(wrapped(how_to_read(tax, dense_name), 80, 0));
   if (timeline)
     console.result(options.timeline + ": the last recorded run, for chrome://tracing or ui.perfetto.dev");
   return tax.decode.typical.refused.empty() ? ExitCode::done : ExitCode::indeterminate;

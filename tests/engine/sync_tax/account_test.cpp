@@ -147,8 +147,9 @@ TEST(Account, NothingRecordedIsALaunchGap) {
 }
 
 TEST(Account, WhatRunsBesideComputeIsHidden) {
-  const std::vector<StepInterval> intervals = {compute(0, 10, Row::attention), other(2, 6, Activity::expert_copy),
-                                           other(8, 14, Activity::collective), compute(3, 5, Row::router)};
+  const std::vector<StepInterval> intervals = {
+      compute(0, 10, Row::attention), other(2, 6, Activity::expert_copy), other(8, 14, Activity::collective),
+      compute(3, 5, Row::router)};
   const Account one = account(0, 20, intervals);
   EXPECT_EQ(one.exposed_ns[at(Part::compute)], 10);
   EXPECT_EQ(one.exposed_ns[at(Part::communication)], 4);
@@ -167,8 +168,8 @@ TEST(Account, RefusesTimeThatRunsBackwards) {
 
 // What is injected moves its own part by just as much, and no other. A step of eight layers in which
 // everything happens.
-std::vector<StepInterval> step_with(std::int64_t router_spin, std::int64_t idle_nodes, std::int64_t host_stall,
-                                std::int64_t copy_factor, std::int64_t& end) {
+std::vector<StepInterval> step_with(std::int64_t router_spin, std::int64_t idle_nodes,
+                                    std::int64_t host_stall, std::int64_t copy_factor, std::int64_t& end) {
   std::vector<StepInterval> intervals;
   std::int64_t now = 0;
   const auto busy = [&](Activity activity, Row row, std::int64_t length) {
@@ -192,7 +193,8 @@ std::vector<StepInterval> step_with(std::int64_t router_spin, std::int64_t idle_
 Account account_with(std::int64_t router_spin, std::int64_t idle_nodes, std::int64_t host_stall,
                      std::int64_t copy_factor) {
   std::int64_t end = 0;
-  const std::vector<StepInterval> intervals = step_with(router_spin, idle_nodes, host_stall, copy_factor, end);
+  const std::vector<StepInterval> intervals =
+      step_with(router_spin, idle_nodes, host_stall, copy_factor, end);
   return account(0, end, intervals);
 }
 

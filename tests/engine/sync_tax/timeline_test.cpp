@@ -10,7 +10,7 @@ namespace {
 
 TEST(Timeline, IsAChromeTraceInMicrosecondsFromTheFirstStep) {
   const std::vector<StepInterval> intervals = {{5'000, 6'500, Activity::compute, Row::router, 3},
-                                           {6'500, 9'000, Activity::expert_copy, Row::other, 3}};
+                                               {6'500, 9'000, Activity::expert_copy, Row::other, 3}};
   const std::vector<RecordedStep> steps = {{.phase = Phase::decode,
                                             .tokens = 2,
                                             .begin_ns = 4'000,

@@ -61,7 +61,9 @@ TEST(TraceImport, OfTorchCompressed) {
 }
 
 TEST(TraceImport, ARealTraceOfACpuHasNoKernels) {
-  EXPECT_NE(message_of<InputError>([] { read_torch_trace(trace_file("torch_cpu.json")); }).find("no kernel of a GPU"),
+  EXPECT_NE(message_of<InputError>([] {
+              read_torch_trace(trace_file("torch_cpu.json"));
+            }).find("no kernel of a GPU"),
             std::string::npos);
 }
 
