@@ -4,7 +4,7 @@
 source "$(dirname "$0")/support/flow.sh"
 
 code=0
-"$MOETUNE" tax --budget 200ms --workload agent --timeline run.json --json > tax.json 2> err.txt || code=$?
+"$MOETUNE" tax --budget 0.2s --workload agent --timeline run.json --json > tax.json 2> err.txt || code=$?
 [[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "exit code $code"; }
 python3 - "$code" <<'PY' || fail "tax --json is not what it should be"
 import json, sys
@@ -33,7 +33,7 @@ for event in events:
 PY
 
 code=0
-"$MOETUNE" tax --budget 100ms --no-dense --set expert_cache=0.5 > out.txt 2> err.txt || code=$?
+"$MOETUNE" tax --budget 0.1s --no-dense --set expert_cache=0.5 > out.txt 2> err.txt || code=$?
 [[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "exit code $code"; }
 [[ $code == 5 ]] || { expect_in out.txt '^expert loading +0\.[0-9]*[1-9]'; expect_in out.txt '^tax_share: '; }
 

@@ -101,7 +101,8 @@ std::vector<int> numbers_in_list(const std::string& list) {
     if (problem != std::errc() || first < 0) return {};
     int last = first;
     const char* const stop = part.data() + part.size();
-    if (end != stop && (*end != '-' || std::from_chars(end + 1, stop, last).ptr != stop)) return {};
+    if (end != stop && (*end != '-' || end + 1 == stop || std::from_chars(end + 1, stop, last).ptr != stop))
+      return {};
     if (last < first || last - first >= most_numbers) return {};
     for (int number = first; number <= last; ++number) numbers.push_back(number);
   }

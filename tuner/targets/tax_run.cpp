@@ -1,5 +1,6 @@
 #include "tuner/targets/tax_run.h"
 
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -11,9 +12,10 @@
 namespace moetune {
 namespace {
 
-constexpr int fewest_pairs = 2;
+constexpr int fewest_turns = 2;
 constexpr double most_recording_share = 0.5;  // of the time for timing
-constexpr int most_pairs = 4096;
+constexpr int most_turns = 4096;
+constexpr int runs_per_turn = 3;  // plain, recorded, recorded at twice the cost
 constexpr double ns_per_ms = 1e6;
 
 struct Step {
@@ -120,6 +122,29 @@ void divide(Breakdown& breakdown, double prompts) {
   for (double& value : breakdown.row_ns) value /= prompts;
 }
 
+// The clock of a recorder whose records cost twice as much: it looks twice, and keeps what it saw first as
+// well.
+std::int64_t now_at_twice_the_cost() {
+  constexpr std::size_t kept = 4096;
+  static thread_local std::array<volatile std::int64_t, kept> seen;
+  static thread_local std::size_t next = 0;
+  seen[next++ % kept] = StepRecorder::steady_now_ns();
+  return StepRecorder::steady_now_ns();
+}
+
+// Between ops, where caches hold other things, a record costs more than many empty ones in a row. What the
+// dear records add to a step is what the others have added; less than that of empty ones is noise.
+RecordingCost cost_in_place(const RecordingCost& empty, const std::vector<Step>& recorded,
+                            const std::vector<Step>& dear) {
+  if (recorded.empty() || dear.empty()) return empty;
+  const double added_ns = middle_mean(lengths_of(dear)) - middle_mean(lengths_of(recorded));
+  const auto records = static_cast<double>(recorded.front().account.record_count());
+  const double empty_ns = empty.inside_ns + empty.outside_ns;
+  if (records <= 0.0 || empty_ns <= 0.0 || added_ns <= records * empty_ns) return empty;
+  const double factor = added_ns / records / empty_ns;
+  return {.inside_ns = factor * empty.inside_ns, .outside_ns = factor * empty.outside_ns};
+}
+
 class Recording {
  public:
   explicit Recording(Engine& engine) : engine_(engine) {}
@@ -148,27 +173,31 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   together.arrivals_per_s = 0.0;
   StepRecorder plain_recorder(StepRecorder::Detail::steps);
   StepRecorder op_recorder(StepRecorder::Detail::ops);
+  StepRecorder dear_recorder(StepRecorder::Detail::ops, &now_at_twice_the_cost);
   Runs plain;
   Runs recorded;
+  Runs dear;
+  const std::array kinds = {std::pair(&plain_recorder, &plain), std::pair(&op_recorder, &recorded),
+                            std::pair(&dear_recorder, &dear)};
   TaxResult result;
-  result.cost = recording_cost();
   Recording recording(engine);
   std::uint64_t number = workload.seed * 1000;
   if (progress) progress("warming up");
   recording.run(op_recorder, together, text, number);
   const Clock::time_point start = Clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  for (int pair = 0; pair < most_pairs && (pair < fewest_pairs || spent() < seconds); ++pair) {
-    if (progress) progress(fmt::format("recording, pair of runs {}", pair + 1));
+  for (std::size_t turn = 0; turn < most_turns && (turn < fewest_turns || spent() < seconds); ++turn) {
+    if (progress) progress(fmt::format("recording, turn {}", turn + 1));
     ++number;
-    // Who goes first changes: the second run of a pair finds caches as the first one left them.
-    for (const bool records : {pair % 2 == 0, pair % 2 != 0}) {
-      StepRecorder& recorder = records ? op_recorder : plain_recorder;
-      recording.run(recorder, together, text, number);
-      (records ? recorded : plain).add(recorder, workload.rounds);
+    // Who goes first changes: a later run of a turn finds caches as the one before left them.
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const auto& [recorder, runs] = kinds[(turn + i) % kinds.size()];
+      recording.run(*recorder, together, text, number);
+      runs->add(*recorder, workload.rounds);
     }
     ++result.recorded_runs;
   }
+  result.cost = cost_in_place(recording_cost(), recorded.decode, dear.decode);
   result.decode = phase_tax(plain.decode, recorded.decode, result.cost);
   result.prefill = phase_tax(plain.prefill, recorded.prefill, result.cost);
   const double prompts = static_cast<double>(workload.sequences) * workload.rounds;
@@ -200,8 +229,8 @@ Metrics tax_metrics(const Breakdown& decode) {
 
 bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds) {
   const double tokens = static_cast<double>(workload.sequences) * workload.rounds * workload.output_tokens;
-  // One run warms up, and each of the pairs is two.
-  const double seconds = (1 + 2 * fewest_pairs) * tokens / tokens_per_s;
+  // One run warms up.
+  const double seconds = (1 + runs_per_turn * fewest_turns) * tokens / tokens_per_s;
   return seconds < most_recording_share * latency_seconds;
 }
 
