@@ -1,5 +1,6 @@
-// The tax of a workload on an engine: the same runs with and without recording, in turns, so that what the
-// machine does meanwhile meets both. Start at measure_tax().
+// The tax of a workload on an engine: the same runs without recording, with it, and with records that cost
+// twice as much (which tells what one costs), in turns, so that what the machine does meanwhile meets all of
+// them. Start at measure_tax().
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct TaxResult {
   std::vector<StepInterval> last_intervals;  // RecordedStep::first counts into these
 };
 
-// Runs for about that long, and at least twice each way; one run before warms up. Arrivals and pauses of the
+// Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
 // workload are left out: all sequences start together. Throws InputError where the engine cannot be recorded
 // (a GPU).
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
