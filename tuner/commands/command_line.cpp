@@ -64,6 +64,7 @@ ExitCode parse_and_run(int argc, char** argv) {
   std::vector<std::string> as_typed(argv, argv + argc);
   if (!as_typed.empty()) as_typed.front() = "moetune";
   std::vector<Command> commands = {add_tune_command(program, as_typed), add_measure_command(program), add_logits_command(program),
+                                   add_tax_command(program), add_doctor_command(program),
                                    add_report_command(program), add_list_command(program),    add_validate_command(program),
                                    add_worker_command(program), add_gpu_probe_command(program),
                                    add_ci_command(program, as_typed)};

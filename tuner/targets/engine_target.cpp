@@ -25,6 +25,7 @@
 #include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
 #include "tuner/targets/run_watch.h"
+#include "tuner/targets/tax_run.h"
 #include "tuner/targets/teacher_forcing.h"
 #include "tuner/targets/throttle.h"
 #include "tuner/json_facts.h"
@@ -300,6 +301,11 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
   metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
+  if (setup_.device == DeviceKind::cpu &&
+      is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds)) {
+    progress("recording where the time goes");
+    metrics.merge(tax_metrics(measure_tax(engine, setup_.workload, text_, 0.0, {}).decode.typical));
+  }
   if (setup_.usd_per_hour > 0.0)
     metrics["usd_per_mtok"] = price_per_million_tokens(metrics.at("tokens_per_s"), setup_.usd_per_hour);
   return metrics;
