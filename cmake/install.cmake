@@ -9,6 +9,8 @@ endif()
 install(DIRECTORY engine/models/ DESTINATION share/moetune/models COMPONENT moetune OPTIONAL
         PATTERN "*.py" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY search_spaces profiles DESTINATION share/moetune COMPONENT moetune OPTIONAL)
+install(DIRECTORY tuner/export/flags/ DESTINATION share/moetune/server_flags COMPONENT moetune FILES_MATCHING PATTERN "*.json")
+install(FILES reports/claims.json DESTINATION share/moetune COMPONENT moetune)
 install(FILES LICENSE NOTICE README.md DESTINATION share/doc/moetune COMPONENT moetune)
 
 get_property(test_programs GLOBAL PROPERTY moetune_test_programs)
