@@ -2,11 +2,16 @@
 #include <memory>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
 #include "tuner/commands/run_paths.h"
+#include "tuner/durable_file.h"
+#include "tuner/launch_profile.h"
 #include "tuner/report/front_plot.h"
+#include "tuner/report/prometheus.h"
 #include "tuner/terminal.h"
 
 namespace moetune {
@@ -16,6 +21,7 @@ struct ReportOptions {
   Console console;
   std::string run;
   std::string gate;
+  std::string prometheus;
 };
 
 ExitCode run_report(const ReportOptions& options) {
@@ -24,6 +30,10 @@ ExitCode run_report(const ReportOptions& options) {
   options.console.result(draw_front(conclusion.report, terminal_of(1)));
   options.console.result(conclusion.text());
   options.console.document(conclusion.document());
+  if (!options.prometheus.empty()) {
+    if (!conclusion.profile) throw InputError("--prometheus", "nothing is recommended, so there is no profile", "a run that ended with a recommendation");
+    write_file_atomically(options.prometheus, profile_metrics(launch_profile_from_json(*conclusion.profile, "profile.json")));
+  }
   return conclusion.code;
 }
 
@@ -36,6 +46,7 @@ Command add_report_command(CLI::App& program) {
                                      "  moetune report runs/latest --gate lossless");
   add_text_option(command, "RUN", options->run, "DIR", "Run directory; default the newest run");
   add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "Choose under another gate than the run asked for");
+  add_text_option(command, "--prometheus", options->prometheus, "FILE", "Also write the profile's metrics as a textfile for Prometheus' node exporter");
   add_output_options(command, options->console);
   return {&command, [options] { return run_report(*options); }};
 }
