@@ -20,7 +20,8 @@ struct Program {
 
   Program() {
     app.name("moetune");
-    for (const auto add : {add_report_command, add_list_command, add_export_command, add_worker_command}) commands.push_back(add(app));
+    for (const auto add : {add_report_command, add_list_command, add_export_command, add_worker_command})
+      commands.push_back(add(app));
   }
 };
 
@@ -34,7 +35,9 @@ TEST(Completions, KnowTheProgramsOwnOptions) {
   ASSERT_EQ(commands.size(), 3U);  // the hidden worker is none of them
   const CommandFacts& report = command_named(commands, "report");
   const auto option = [](const CommandFacts& command, const std::string& flag) {
-    return *std::ranges::find_if(command.options, [&](const OptionFacts& each) { return each.place == flag || std::ranges::find(each.flags, flag) != each.flags.end(); });
+    return *std::ranges::find_if(command.options, [&](const OptionFacts& each) {
+      return each.place == flag || std::ranges::find(each.flags, flag) != each.flags.end();
+    });
   };
   EXPECT_EQ(option(report, "--gate").choices, (std::vector<std::string>{"lossless", "int8", "int4", "none"}));
   EXPECT_TRUE(option(report, "RUN").takes_file);
@@ -69,7 +72,8 @@ TEST(Completions, BashOffersCommandsFlagsAndValues) {
   const TemporaryDirectory folder;
   std::ofstream(folder / "completions") << bash_completions(command_facts(program.app));
   const auto offered = [&](const std::string& words, int at) {
-    const std::string script = "source '" + (folder / "completions") + "'; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) + "; _moetune; echo \"${COMPREPLY[@]}\"";
+    const std::string script = "source '" + (folder / "completions") + "'; COMP_WORDS=(" + words +
+                               "); COMP_CWORD=" + std::to_string(at) + "; _moetune; echo \"${COMPREPLY[@]}\"";
     std::ofstream(folder / "script") << script;
     std::FILE* pipe = ::popen(("bash '" + (folder / "script") + "'").c_str(), "r");
     std::string text;

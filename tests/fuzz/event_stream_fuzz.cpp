@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto events_of = [&](std::size_t piece) {
     moetune::EventStream stream;
     std::vector<std::string> events;
-    for (std::size_t at = 0; at < text.size(); at += piece) stream.feed(text.substr(at, piece), [&](const std::string& event) { events.push_back(event); });
+    for (std::size_t at = 0; at < text.size(); at += piece)
+      stream.feed(text.substr(at, piece), [&](const std::string& event) { events.push_back(event); });
     return events;
   };
   if (events_of(1) != events_of(size + 1)) std::abort();

@@ -1,4 +1,5 @@
-// Man page and shell completions, made from the program's own options, so that they cannot say anything else. Start at man_page().
+// Man page and shell completions, made from the program's own options, so that they cannot say anything else.
+// Start at man_page().
 #pragma once
 
 #include <string>
@@ -10,9 +11,9 @@ namespace moetune {
 
 // What completions and man page need of one option.
 struct OptionFacts {
-  std::vector<std::string> flags;    // "--json", "-h"; empty: a word by its place
-  std::string place;                 // "RUN": of a word by its place
-  std::string type;                  // "lossless|int8|int4|none", "DIR"; empty: a flag without a value
+  std::vector<std::string> flags;  // "--json", "-h"; empty: a word by its place
+  std::string place;               // "RUN": of a word by its place
+  std::string type;                // "lossless|int8|int4|none", "DIR"; empty: a flag without a value
   std::string help;
   std::vector<std::string> choices;  // where the type or the help is a list of words
   bool takes_file = false;

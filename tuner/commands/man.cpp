@@ -1,9 +1,10 @@
-// moetune man, moetune completions: what the program's own options say, for man(1) and for shells. `make install` puts them in place.
+// moetune man, moetune completions: what the program's own options say, for man(1) and for shells. `make
+// install` puts them in place.
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include "moetune/build_info.h"
 #include "tuner/commands/command.h"
@@ -26,10 +27,14 @@ Command add_completions_command(CLI::App& program) {
   required(add_text_option(command, "SHELL", *shell, "", "bash | zsh | fish"));
   return {&command, [shell, &program] {
             const std::vector<CommandFacts> commands = command_facts(program);
-            if (*shell == "bash") fmt::print("{}", bash_completions(commands));
-            else if (*shell == "zsh") fmt::print("{}", zsh_completions(commands));
-            else if (*shell == "fish") fmt::print("{}", fish_completions(commands));
-            else throw InputError("completions", "'" + *shell + "'", "bash, zsh, fish");
+            if (*shell == "bash")
+              fmt::print("{}", bash_completions(commands));
+            else if (*shell == "zsh")
+              fmt::print("{}", zsh_completions(commands));
+            else if (*shell == "fish")
+              fmt::print("{}", fish_completions(commands));
+            else
+              throw InputError("completions", "'" + *shell + "'", "bash, zsh, fish");
             return ExitCode::done;
           }};
 }

@@ -15,7 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ModelSpec spec_named(const std::string& model) { return names_preset(model) ? open_preset(model).spec : open_checkpoint(model)->spec(); }
+ModelSpec spec_named(const std::string& model) {
+  return names_preset(model) ? open_preset(model).spec : open_checkpoint(model)->spec();
+}
 
 }  // namespace
 
@@ -24,20 +26,26 @@ std::string profile_file(const std::string& argument) {
   std::error_code ignored;  // unreadable counts as absent
   if (fs::is_directory(path, ignored)) {
     const std::string file = path + "/profile.json";
-    if (!fs::exists(file, ignored)) throw InputError(printable(path), "no profile.json in it", "a run that ended with a recommendation");
+    if (!fs::exists(file, ignored))
+      throw InputError(printable(path), "no profile.json in it", "a run that ended with a recommendation");
     return file;
   }
   if (fs::exists(path, ignored)) return path;
   const std::string registered = profiles_folder() + "/" + path + ".json";
-  if (!profiles_folder().empty() && path.find("..") == std::string::npos && fs::exists(registered, ignored)) return registered;
-  throw InputError(printable(path), "no such profile", "a profile.json, a run directory or a name of 'moetune list profiles'");
+  if (!profiles_folder().empty() && path.find("..") == std::string::npos && fs::exists(registered, ignored))
+    return registered;
+  throw InputError(printable(path), "no such profile",
+                   "a profile.json, a run directory or a name of 'moetune list profiles'");
 }
 
 std::optional<ModelSpec> model_of_profile(const LaunchProfile& profile, const std::string& model_option) {
   if (!model_option.empty()) {
     ModelSpec spec = spec_named(model_option);
     if (!profile.model_hash.empty() && !spec.content_hash.empty() && spec.content_hash != profile.model_hash)
-      throw InputError("--model", "'" + printable(model_option) + "' has the hash " + spec.content_hash + ", the profile is of " + profile.model_hash, "the model that was tuned");
+      throw InputError("--model",
+                       "'" + printable(model_option) + "' has the hash " + spec.content_hash +
+                           ", the profile is of " + profile.model_hash,
+                       "the model that was tuned");
     return spec;
   }
   const std::vector<std::string> embedded = model_names();

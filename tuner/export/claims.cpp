@@ -31,11 +31,14 @@ FlagUse use_in(const ServerTable& table, const std::string& plain) {
     }
   for (const auto& [flag, instead] : table.deprecated_flags)
     if (plain_flag(flag) == plain) use.standing = "accepted, but deprecated: " + instead;
-  if (use.standing.empty() && holds(table.removed_flags, plain)) use.standing = "removed, was in earlier versions";
+  if (use.standing.empty() && holds(table.removed_flags, plain))
+    use.standing = "removed, was in earlier versions";
   if (holds(table.rejected_flags, plain)) use.standing = "known to its parser and refused";
   for (const auto& [setting, rules] : table.settings)
-    if (std::ranges::any_of(rules, [&](const SettingRule& rule) { return holds(rule.arguments, plain); })) use.settings.push_back(setting);
-  if (const auto values = table.values.find(use.flag); values != table.values.end()) use.values = values->second;
+    if (std::ranges::any_of(rules, [&](const SettingRule& rule) { return holds(rule.arguments, plain); }))
+      use.settings.push_back(setting);
+  if (const auto values = table.values.find(use.flag); values != table.values.end())
+    use.values = values->second;
   return use;
 }
 
@@ -49,10 +52,15 @@ std::vector<Claim> read_claims(const std::string& file) {
   std::vector<Claim> claims;
   for_each_object(fields, "claims", [&](const JsonFields& entry) {
     entry.only({"id", "flags", "claim", "verdict", "fact", "source"});
-    claims.push_back({.id = entry.text("id"), .flags = texts_or_none(entry, "flags"), .claim = entry.text("claim"), .verdict = entry.text("verdict"),
-                      .fact = entry.text("fact"), .source = entry.text("source")});
+    claims.push_back({.id = entry.text("id"),
+                      .flags = texts_or_none(entry, "flags"),
+                      .claim = entry.text("claim"),
+                      .verdict = entry.text("verdict"),
+                      .fact = entry.text("fact"),
+                      .source = entry.text("source")});
     if (std::ranges::find(verdicts, claims.back().verdict) == verdicts.end())
-      refuse(entry.place("verdict"), "'" + claims.back().verdict + "'", fmt::format("{}", fmt::join(verdicts, ", ")));
+      refuse(entry.place("verdict"), "'" + claims.back().verdict + "'",
+             fmt::format("{}", fmt::join(verdicts, ", ")));
   });
   return claims;
 }
@@ -64,13 +72,21 @@ std::string plain_flag(const std::string& text) {
   return "--" + plain;
 }
 
-Explanation explain(const std::string& flag, const std::vector<Claim>& claims, const std::vector<ServerTable>& tables) {
+Explanation explain(const std::string& flag, const std::vector<Claim>& claims,
+                    const std::vector<ServerTable>& tables) {
   const auto end = flag.find_first_of("= ");
-  Explanation result{.flag = plain_flag(flag), .value = end == std::string::npos ? "" : flag.substr(end + 1), .claims = {}, .uses = {}, .incomplete = {}};
-  if (result.flag == "--") throw InputError("--explain", "'" + printable(flag) + "'", "a flag of a server, such as --enable-expert-cache");
+  Explanation result{.flag = plain_flag(flag),
+                     .value = end == std::string::npos ? "" : flag.substr(end + 1),
+                     .claims = {},
+                     .uses = {},
+                     .incomplete = {}};
+  if (result.flag == "--")
+    throw InputError("--explain", "'" + printable(flag) + "'",
+                     "a flag of a server, such as --enable-expert-cache");
   for (const ServerTable& table : tables) {
     // "-tp" is short for something on this server.
-    const auto full = flag.starts_with("--") ? table.short_flags.end() : table.short_flags.find("-" + result.flag.substr(2));
+    const auto full = flag.starts_with("--") ? table.short_flags.end()
+                                             : table.short_flags.find("-" + result.flag.substr(2));
     if (full != table.short_flags.end()) {
       FlagUse use = use_in(table, plain_flag(full->second));
       use.standing = "short for " + full->second;
@@ -78,8 +94,10 @@ Explanation explain(const std::string& flag, const std::vector<Claim>& claims, c
       continue;
     }
     FlagUse use = use_in(table, result.flag);
-    if (!use.standing.empty()) result.uses.push_back(std::move(use));
-    else if (!table.flags_complete) result.incomplete.push_back(table.name);
+    if (!use.standing.empty())
+      result.uses.push_back(std::move(use));
+    else if (!table.flags_complete)
+      result.incomplete.push_back(table.name);
   }
   for (const Claim& claim : claims)
     if (holds(claim.flags, result.flag)) result.claims.push_back(claim);
@@ -89,27 +107,43 @@ Explanation explain(const std::string& flag, const std::vector<Claim>& claims, c
 std::string explanation_text(const Explanation& explanation) {
   std::string text = printable(explanation.flag) + "\n";
   for (const Claim& claim : explanation.claims)
-    text += fmt::format("  said: {}\n  {}: {}\n  source: {}\n", claim.claim, claim.verdict, claim.fact, claim.source.empty() ? "none yet" : claim.source);
+    text += fmt::format("  said: {}\n  {}: {}\n  source: {}\n", claim.claim, claim.verdict, claim.fact,
+                        claim.source.empty() ? "none yet" : claim.source);
   for (const FlagUse& use : explanation.uses) {
     text += fmt::format("  {}: {}", use.server, use.standing);
     if (!use.settings.empty()) text += fmt::format("; says {}", fmt::join(use.settings, ", "));
     if (!use.values.empty()) text += fmt::format("; takes {}", fmt::join(use.values, ", "));
-    const bool refused = !explanation.value.empty() && !use.values.empty() && std::ranges::find(use.values, explanation.value) == use.values.end();
+    const bool refused = !explanation.value.empty() && !use.values.empty() &&
+                         std::ranges::find(use.values, explanation.value) == use.values.end();
     text += refused ? "; '" + printable(explanation.value) + "' is none of them\n" : "\n";
   }
-  if (explanation.uses.empty()) text += "  No server that this program has a table of accepts it: 'moetune export' cannot print it.\n";
-  if (!explanation.incomplete.empty()) text += fmt::format("  Not known of {}: their lists of flags are not complete.\n", fmt::join(explanation.incomplete, ", "));
+  if (explanation.uses.empty())
+    text += "  No server that this program has a table of accepts it: 'moetune export' cannot print it.\n";
+  if (!explanation.incomplete.empty())
+    text += fmt::format("  Not known of {}: their lists of flags are not complete.\n",
+                        fmt::join(explanation.incomplete, ", "));
   text.pop_back();
   return text;
 }
 
 nlohmann::json explanation_document(const Explanation& explanation) {
-  nlohmann::json document = {{"flag", explanation.flag}, {"value", explanation.value}, {"claims", nlohmann::json::array()}, {"servers", nlohmann::json::array()},
+  nlohmann::json document = {{"flag", explanation.flag},
+                             {"value", explanation.value},
+                             {"claims", nlohmann::json::array()},
+                             {"servers", nlohmann::json::array()},
                              {"not_known_of", explanation.incomplete}};
   for (const Claim& claim : explanation.claims)
-    document["claims"].push_back({{"id", claim.id}, {"claim", claim.claim}, {"verdict", claim.verdict}, {"fact", claim.fact}, {"source", claim.source}});
+    document["claims"].push_back({{"id", claim.id},
+                                  {"claim", claim.claim},
+                                  {"verdict", claim.verdict},
+                                  {"fact", claim.fact},
+                                  {"source", claim.source}});
   for (const FlagUse& use : explanation.uses)
-    document["servers"].push_back({{"server", use.server}, {"flag", use.flag}, {"standing", use.standing}, {"settings", use.settings}, {"values", use.values}});
+    document["servers"].push_back({{"server", use.server},
+                                   {"flag", use.flag},
+                                   {"standing", use.standing},
+                                   {"settings", use.settings},
+                                   {"values", use.values}});
   return document;
 }
 

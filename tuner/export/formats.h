@@ -1,6 +1,6 @@
-// A server command as text: for a shell, as JSON or YAML, for Docker Compose and for Kubernetes. Start at export_text().
-// Whatever stands in names and paths is inert in each: quoted for the shell, escaped in JSON and YAML, and where a `$` would be
-// expanded by what reads the file (Compose, Kubernetes), doubled.
+// A server command as text: for a shell, as JSON or YAML, for Docker Compose and for Kubernetes. Start at
+// export_text(). Whatever stands in names and paths is inert in each: quoted for the shell, escaped in JSON
+// and YAML, and where a `$` would be expanded by what reads the file (Compose, Kubernetes), doubled.
 #pragma once
 
 #include <cstdint>

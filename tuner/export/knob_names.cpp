@@ -10,7 +10,8 @@ namespace moetune {
 namespace {
 
 KnobName knob_name_from(const JsonFields& fields) {
-  fields.only({"knob", "setting", "unchanged", "unchanged_note", "decides_memory", "matters_with", "none", "nearest", "cost"});
+  fields.only({"knob", "setting", "unchanged", "unchanged_note", "decides_memory", "matters_with", "none",
+               "nearest", "cost"});
   return {.knob = fields.text("knob"),
           .setting = fields.text("setting"),
           .unchanged = texts_or_none(fields, "unchanged"),
@@ -35,7 +36,9 @@ TopKKey family_from(const JsonFields& fields) {
 }  // namespace
 
 const KnobName* KnobNames::find(std::string_view either_spelling) const {
-  const auto found = std::ranges::find_if(knobs, [&](const KnobName& name) { return name.knob == either_spelling || name.setting == either_spelling; });
+  const auto found = std::ranges::find_if(knobs, [&](const KnobName& name) {
+    return name.knob == either_spelling || name.setting == either_spelling;
+  });
   return found == knobs.end() ? nullptr : &*found;
 }
 
@@ -58,8 +61,10 @@ KnobNames read_knob_names(const std::string& file) {
   fields.integer("schema", 1, 1);
   KnobNames names;
   names.source = fields.text("source");
-  for_each_object(fields, "knobs", [&](const JsonFields& knob) { names.knobs.push_back(knob_name_from(knob)); });
-  for_each_object(fields, "families", [&](const JsonFields& family) { names.families.push_back(family_from(family)); });
+  for_each_object(fields, "knobs",
+                  [&](const JsonFields& knob) { names.knobs.push_back(knob_name_from(knob)); });
+  for_each_object(fields, "families",
+                  [&](const JsonFields& family) { names.families.push_back(family_from(family)); });
   return names;
 }
 

@@ -1,6 +1,7 @@
-// One table maps our knobs to what servers call them: tuner/export/flags/names.json. A knob has two spellings, ours (top_k) and
-// the one of the server tables (router_top_k); both are accepted. It also holds which key of config.json each model family
-// keeps its number of experts per token under. Start at read_knob_names().
+// One table maps our knobs to what servers call them: tuner/export/flags/names.json. A knob has two
+// spellings, ours (top_k) and the one of the server tables (router_top_k); both are accepted. It also holds
+// which key of config.json each model family keeps its number of experts per token under. Start at
+// read_knob_names().
 #pragma once
 
 #include <string>
@@ -10,9 +11,10 @@
 namespace moetune {
 
 struct KnobName {
-  std::string knob;                    // "top_k"
-  std::string setting;                 // "router_top_k": as the server tables have it
-  std::vector<std::string> unchanged;  // values that ask no server for anything, unless its table says otherwise
+  std::string knob;     // "top_k"
+  std::string setting;  // "router_top_k": as the server tables have it
+  std::vector<std::string>
+      unchanged;  // values that ask no server for anything, unless its table says otherwise
   std::string unchanged_note;
   bool decides_memory = false;  // where it is lost, bytes measured here say nothing about the server
   // Matters only while this setting is not one of its own unchanged values: a policy without a cache.

@@ -24,11 +24,14 @@ struct PlaceholderFacts {
 
 std::vector<std::string> placeholder_names();  // without brackets
 
-// "<value>" -> its text; any other text as it is. used, unless null, collects the names. Throws InputError naming the option that
-// would say what is missing.
-std::string filled(const std::string& text, const PlaceholderFacts& facts, std::set<std::string>* used = nullptr);
-std::vector<std::string> filled(const std::vector<std::string>& texts, const PlaceholderFacts& facts, std::set<std::string>* used = nullptr);
-// Of every text in a JSON value. Where a text is one placeholder that gives JSON ("<top_k_object>") it is put there as such.
+// "<value>" -> its text; any other text as it is. used, unless null, collects the names. Throws InputError
+// naming the option that would say what is missing.
+std::string filled(const std::string& text, const PlaceholderFacts& facts,
+                   std::set<std::string>* used = nullptr);
+std::vector<std::string> filled(const std::vector<std::string>& texts, const PlaceholderFacts& facts,
+                                std::set<std::string>* used = nullptr);
+// Of every text in a JSON value. Where a text is one placeholder that gives JSON ("<top_k_object>") it is put
+// there as such.
 nlohmann::json filled(const nlohmann::json& value, const PlaceholderFacts& facts);
 
 // The share of routed experts that "0.25" or "12GiB" keeps on the device.

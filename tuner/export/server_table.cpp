@@ -15,22 +15,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::vector<std::string>& list, std::string_view word) { return std::ranges::find(list, word) != list.end(); }
+bool contains(const std::vector<std::string>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
 
 SettingRule rule_from(const JsonFields& fields) {
-  fields.only({"when", "relation", "not_below", "nesting", "device", "since", "method", "arguments", "environment", "config", "note",
-               "none", "nearest", "nearest_arguments", "cost"});
+  fields.only({"when", "relation", "not_below", "nesting", "device", "since", "method", "arguments",
+               "environment", "config", "note", "none", "nearest", "nearest_arguments", "cost"});
   SettingRule rule;
   rule.when = texts_or_none(fields, "when");
   for (const auto& [relation, other] : text_map_or_none(fields, "relation")) {
-    if (relation == "equals") rule.equals = other;
-    else if (relation == "divides") rule.divides = other;
-    else refuse(fields.place("relation"), "'" + relation + "'", "equals, divides");
+    if (relation == "equals")
+      rule.equals = other;
+    else if (relation == "divides")
+      rule.divides = other;
+    else
+      refuse(fields.place("relation"), "'" + relation + "'", "equals, divides");
   }
   rule.not_below = fields.text_or("not_below", "");
   if (fields.has("nesting")) rule.nesting = fields.flag("nesting");
   rule.device = fields.text_or("device", "");
-  if (!rule.device.empty() && rule.device != "cpu" && rule.device != "gpu") refuse(fields.place("device"), "'" + rule.device + "'", "cpu, gpu");
+  if (!rule.device.empty() && rule.device != "cpu" && rule.device != "gpu")
+    refuse(fields.place("device"), "'" + rule.device + "'", "cpu, gpu");
   rule.since = fields.text_or("since", "");
   rule.methods = texts_or_none(fields, "method");
   rule.arguments = texts_or_none(fields, "arguments");
@@ -42,14 +48,18 @@ SettingRule rule_from(const JsonFields& fields) {
   rule.nearest_arguments = texts_or_none(fields, "nearest_arguments");
   rule.cost = fields.text_or("cost", "");
   const bool says = !rule.arguments.empty() || !rule.environment.empty() || !rule.config.is_null();
-  if (says && !rule.none.empty()) refuse(fields.where(), "a rule that says something and has no equivalent", "one of both");
-  if (!says && rule.none.empty() && rule.note.empty()) refuse(fields.where(), "a rule without effect or note", "arguments, environment, config, none or note");
-  if (rule.nearest.empty() != rule.cost.empty()) refuse(fields.where(), "nearest without cost", "both or neither");
+  if (says && !rule.none.empty())
+    refuse(fields.where(), "a rule that says something and has no equivalent", "one of both");
+  if (!says && rule.none.empty() && rule.note.empty())
+    refuse(fields.where(), "a rule without effect or note", "arguments, environment, config, none or note");
+  if (rule.nearest.empty() != rule.cost.empty())
+    refuse(fields.where(), "nearest without cost", "both or neither");
   return rule;
 }
 
 // Flags are followed by their values: a word that begins with "--" is a flag.
-void check_arguments(const ServerTable& table, const std::string& where, const std::vector<std::string>& arguments) {
+void check_arguments(const ServerTable& table, const std::string& where,
+                     const std::vector<std::string>& arguments) {
   std::string flag;
   for (const std::string& word : arguments) {
     if (word.starts_with("--")) {
@@ -67,7 +77,8 @@ void check_rule(const ServerTable& table, const std::string& where, const Settin
   check_arguments(table, where, rule.arguments);
   check_arguments(table, where, rule.nearest_arguments);
   for (const auto& [variable, value] : rule.environment)
-    if (!contains(table.environment, variable)) refuse(where, "'" + variable + "'", "a variable that the table lists");
+    if (!contains(table.environment, variable))
+      refuse(where, "'" + variable + "'", "a variable that the table lists");
   if (rule.config.is_null()) return;
   if (table.config_flag.empty()) refuse(where, "config", "a table with a config_flag");
   for (const auto& [key, value] : rule.config.items())
@@ -84,13 +95,16 @@ void read_lists(ServerTable& table, const JsonFields& fields) {
   table.environment = texts_or_none(fields, "environment");
   table.config_keys = texts_or_none(fields, "config_keys");
   const JsonFields values(fields.object("values"), fields.place("values"));
-  for (const auto& [flag, list] : fields.object("values").items()) table.values[flag] = texts_or_none(values, flag);
+  for (const auto& [flag, list] : fields.object("values").items())
+    table.values[flag] = texts_or_none(values, flag);
 }
 
 std::vector<long> numbers_in(const std::string& version) {
   std::vector<long> numbers;
   for (std::size_t i = 0; i < version.size() && numbers.size() < 4;) {
-    const auto is_digit = [&](std::size_t at) { return at < version.size() && version[at] >= '0' && version[at] <= '9'; };
+    const auto is_digit = [&](std::size_t at) {
+      return at < version.size() && version[at] >= '0' && version[at] <= '9';
+    };
     if (!is_digit(i)) {
       if (!numbers.empty() && version[i] != '.') break;  // "1.3.0rc5" is 1.3.0
       ++i;
@@ -100,7 +114,8 @@ std::vector<long> numbers_in(const std::string& version) {
     for (; is_digit(i); ++i) number = std::min(number * 10 + (version[i] - '0'), 1'000'000'000L);
     numbers.push_back(number);
   }
-  if (numbers.empty()) throw InputError("version", "'" + version + "' holds no number", "a version such as 0.29 or b12191");
+  if (numbers.empty())
+    throw InputError("version", "'" + version + "' holds no number", "a version such as 0.29 or b12191");
   return numbers;
 }
 
@@ -111,9 +126,32 @@ bool ServerTable::knows_flag(std::string_view flag) const { return contains(flag
 ServerTable read_server_table(const std::string& file) {
   const nlohmann::json document = read_json_file(file);
   const JsonFields fields(document, file);
-  fields.only({"schema", "server", "name", "spellings", "version", "source", "not_read", "device", "command", "help", "image", "model",
-               "served_name", "listen", "port", "config_flag", "settings", "flags_complete", "flags", "short_flags", "removed_flags",
-               "rejected_flags", "deprecated_flags", "environment", "config_keys", "values"});
+  fields.only({"schema",
+               "server",
+               "name",
+               "spellings",
+               "version",
+               "source",
+               "not_read",
+               "device",
+               "command",
+               "help",
+               "image",
+               "model",
+               "served_name",
+               "listen",
+               "port",
+               "config_flag",
+               "settings",
+               "flags_complete",
+               "flags",
+               "short_flags",
+               "removed_flags",
+               "rejected_flags",
+               "deprecated_flags",
+               "environment",
+               "config_keys",
+               "values"});
   fields.integer("schema", 1, 1);
   ServerTable table;
   table.server = fields.text("server");
@@ -125,7 +163,8 @@ ServerTable read_server_table(const std::string& file) {
   table.device = fields.text("device");
   table.command = texts_or_none(fields, "command");
   table.help = texts_or_none(fields, "help");
-  if (table.command.empty() || table.help.empty()) refuse(fields.place("command"), "nothing", "words of a command");
+  if (table.command.empty() || table.help.empty())
+    refuse(fields.place("command"), "nothing", "words of a command");
   table.image = fields.text("image");
   table.model = texts_or_none(fields, "model");
   table.served_name = texts_or_none(fields, "served_name");
@@ -135,7 +174,8 @@ ServerTable read_server_table(const std::string& file) {
   read_lists(table, fields);
   const JsonFields settings(fields.object("settings"), fields.place("settings"));
   for (const auto& [setting, rules] : fields.object("settings").items())
-    for_each_object(settings, setting, [&](const JsonFields& rule) { table.settings[setting].push_back(rule_from(rule)); });
+    for_each_object(settings, setting,
+                    [&](const JsonFields& rule) { table.settings[setting].push_back(rule_from(rule)); });
   for (const std::vector<std::string>* const arguments : {&table.model, &table.served_name, &table.listen})
     check_arguments(table, fields.where(), *arguments);
   for (const auto& [setting, rules] : table.settings)
@@ -149,18 +189,22 @@ std::vector<ServerTable> read_server_tables(const std::string& folder) {
   if (!folder.empty())
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      if (name.ends_with(".json") && !name.ends_with(".schema.json") && name != "names.json") files.push_back(entry.path().string());
+      if (name.ends_with(".json") && !name.ends_with(".schema.json") && name != "names.json")
+        files.push_back(entry.path().string());
     }
-  if (files.empty()) throw InputError("server tables", "none found", "an installation with share/moetune/server_flags");
+  if (files.empty())
+    throw InputError("server tables", "none found", "an installation with share/moetune/server_flags");
   std::ranges::sort(files);
   std::vector<ServerTable> tables;
   for (const std::string& file : files) tables.push_back(read_server_table(file));
   return tables;
 }
 
-const ServerTable& server_named(const std::vector<ServerTable>& tables, const std::string& flag, const std::string& name) {
+const ServerTable& server_named(const std::vector<ServerTable>& tables, const std::string& flag,
+                                const std::string& name) {
   std::string lower = name;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string accepted;
   for (const ServerTable& table : tables) {
     if (contains(table.spellings, lower)) return table;
@@ -169,6 +213,8 @@ const ServerTable& server_named(const std::vector<ServerTable>& tables, const st
   throw InputError(flag, name.empty() ? "not given" : "'" + name + "'", accepted);
 }
 
-bool is_older(const std::string& first, const std::string& second) { return numbers_in(first) < numbers_in(second); }
+bool is_older(const std::string& first, const std::string& second) {
+  return numbers_in(first) < numbers_in(second);
+}
 
 }  // namespace moetune

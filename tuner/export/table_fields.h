@@ -16,6 +16,7 @@ std::vector<std::string> texts_or_none(const JsonFields& fields, std::string_vie
 // An object whose values are texts; empty where the field is absent.
 std::map<std::string, std::string> text_map_or_none(const JsonFields& fields, std::string_view field);
 // Calls with each object of a list.
-void for_each_object(const JsonFields& fields, std::string_view field, const std::function<void(const JsonFields&)>& read);
+void for_each_object(const JsonFields& fields, std::string_view field,
+                     const std::function<void(const JsonFields&)>& read);
 
 }  // namespace moetune

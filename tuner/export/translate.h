@@ -1,5 +1,6 @@
-// A profile in a server's words. Start at translate(): every knob of the profile becomes a line, is what the server does anyway,
-// or has no equivalent there; none is dropped. What the tables say stands in server_table.h; formats.h prints the result.
+// A profile in a server's words. Start at translate(): every knob of the profile becomes a line, is what the
+// server does anyway, or has no equivalent there; none is dropped. What the tables say stands in
+// server_table.h; formats.h prints the result.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,11 @@ struct ExportModel {
 
 // What a person adds, by the option that gives it.
 struct ExportInputs {
-  std::map<std::string, std::string> given;  // "server_model" -> value of --server-model; gguf, kt_weights, kt_method, served_name
-  std::string server_version;                // empty: the one of the table
+  std::map<std::string, std::string>
+      given;  // "server_model" -> value of --server-model; gguf, kt_weights, kt_method, served_name
+  std::string server_version;  // empty: the one of the table
   std::optional<ExportModel> model;
-  bool take_nearest = false;                 // puts nearest choices into the command
+  bool take_nearest = false;  // puts nearest choices into the command
 };
 
 struct ExportLine {
@@ -66,8 +68,8 @@ struct Unsaid {
 };
 
 struct ServerCommand {
-  std::string title;     // "tiny-moe, workload chat, for vLLM"
-  std::string caution;   // synthetic weights, folding: comes first everywhere; empty: none
+  std::string title;                 // "tiny-moe, workload chat, for vLLM"
+  std::string caution;               // synthetic weights, folding: comes first everywhere; empty: none
   std::vector<std::string> remarks;  // versions, what was measured where
   std::vector<std::string> command;  // {"vllm", "serve"}
   std::vector<ExportLine> lines;
@@ -80,8 +82,9 @@ struct ServerCommand {
   nlohmann::json config() const;  // null: no configuration file is needed
 };
 
-// Throws InputError for what is missing, naming the option that gives it, and for texts that cannot stand in a command (NUL,
-// invalid UTF-8).
-ServerCommand translate(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names, const ExportInputs& inputs);
+// Throws InputError for what is missing, naming the option that gives it, and for texts that cannot stand in
+// a command (NUL, invalid UTF-8).
+ServerCommand translate(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names,
+                        const ExportInputs& inputs);
 
 }  // namespace moetune

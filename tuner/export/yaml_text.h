@@ -1,4 +1,5 @@
-// JSON as YAML in block style, by yaml-cpp. Texts are always in double quotes: none is ever taken for a number, a date or "no".
+// JSON as YAML in block style, by yaml-cpp. Texts are always in double quotes: none is ever taken for a
+// number, a date or "no".
 #pragma once
 
 #include <string>

@@ -24,7 +24,8 @@ std::int64_t count_in(const json& object, const char* field) {
   return found != object.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : 0;
 }
 
-// llama-server: {"predicted_n": 128, "predicted_ms": 2560}: from the first token to the last, so one gap less than tokens.
+// llama-server: {"predicted_n": 128, "predicted_ms": 2560}: from the first token to the last, so one gap less
+// than tokens.
 std::optional<double> server_time(const json& chunk) {
   const auto timings = chunk.find("timings");
   if (timings == chunk.end() || !timings->is_object()) return std::nullopt;
@@ -49,14 +50,17 @@ class Reading {
       times_.failure = "an event that is no JSON object: " + fitted(data, 100);
       return;
     }
-    if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null()) times_.failure = "the server says: " + fitted(error->dump(-1, ' ', false, json::error_handler_t::replace), 200);
+    if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
+      times_.failure =
+          "the server says: " + fitted(error->dump(-1, ' ', false, json::error_handler_t::replace), 200);
     if (const auto usage = chunk.find("usage"); usage != chunk.end() && usage->is_object()) {
       times_.prompt_tokens = count_in(*usage, "prompt_tokens");
       tokens_ = count_in(*usage, "completion_tokens");
     }
     if (const std::optional<double> own = server_time(chunk)) times_.server_token_ms = own;
     const auto choices = chunk.find("choices");
-    if (choices == chunk.end() || !choices->is_array() || choices->empty() || !choices->front().is_object()) return;
+    if (choices == chunk.end() || !choices->is_array() || choices->empty() || !choices->front().is_object())
+      return;
     const auto text = choices->front().find("text");
     if (text == choices->front().end() || !text->is_string()) return;
     const auto finish = choices->front().find("finish_reason");
@@ -73,8 +77,10 @@ class Reading {
 
  private:
   void piece(double time, const std::string& text) {
-    if (times_.pieces == 0) times_.first_token_ms = time - started_;
-    else times_.gap_ms.push_back(time - last_);
+    if (times_.pieces == 0)
+      times_.first_token_ms = time - started_;
+    else
+      times_.gap_ms.push_back(time - last_);
     last_ = time;
     ++times_.pieces;
     times_.text += text;
@@ -97,7 +103,8 @@ std::optional<double> CompletionTimes::token_ms() const {
   return sum / static_cast<double>(output_tokens - 1);
 }
 
-CompletionTimes stream_completion(HttpClient& client, const CompletionRequest& request, const Milliseconds& now) {
+CompletionTimes stream_completion(HttpClient& client, const CompletionRequest& request,
+                                  const Milliseconds& now) {
   const json body = {{"model", request.model},
                      {"prompt", request.prompt},
                      {"max_tokens", request.tokens},

@@ -1,4 +1,5 @@
-// One streamed completion of an OpenAI-compatible server, and when each of its pieces came. Start at stream_completion().
+// One streamed completion of an OpenAI-compatible server, and when each of its pieces came. Start at
+// stream_completion().
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,15 @@ struct CompletionRequest {
 };
 
 struct CompletionTimes {
-  std::string failure;  // in words; empty: it came to its end
-  double first_token_ms = 0.0;           // from the request to the first piece
-  std::vector<double> gap_ms;            // between pieces, one less than there are
+  std::string failure;          // in words; empty: it came to its end
+  double first_token_ms = 0.0;  // from the request to the first piece
+  std::vector<double> gap_ms;   // between pieces, one less than there are
   std::int64_t pieces = 0;
-  std::int64_t prompt_tokens = 0;        // as the server counts them; 0: it does not say
-  std::int64_t output_tokens = 0;        // the same; the pieces where it does not say
-  std::optional<double> server_token_ms; // llama-server's own time from the first to the last token, per token
-  std::string text;                      // the answer
+  std::int64_t prompt_tokens = 0;  // as the server counts them; 0: it does not say
+  std::int64_t output_tokens = 0;  // the same; the pieces where it does not say
+  std::optional<double>
+      server_token_ms;  // llama-server's own time from the first to the last token, per token
+  std::string text;     // the answer
 
   // A piece is one token: only then do gaps say what single tokens cost.
   bool is_token_by_token() const { return output_tokens == pieces; }
@@ -35,6 +37,7 @@ struct CompletionTimes {
   std::optional<double> token_ms() const;
 };
 
-CompletionTimes stream_completion(HttpClient& client, const CompletionRequest& request, const Milliseconds& now);
+CompletionTimes stream_completion(HttpClient& client, const CompletionRequest& request,
+                                  const Milliseconds& now);
 
 }  // namespace moetune

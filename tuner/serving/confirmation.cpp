@@ -19,14 +19,18 @@ Standing standing(const Measurement& measured, double limit) {
 
 const char* words_of(Standing standing) {
   switch (standing) {
-    case Standing::within: return "within";
-    case Standing::beyond: return "beyond";
-    case Standing::open: return "not told from";
+    case Standing::within:
+      return "within";
+    case Standing::beyond:
+      return "beyond";
+    case Standing::open:
+      return "not told from";
   }
   return "";
 }
 
-// "tpot_p99" -> the p99 of tpot_ms; "ttft" -> the median of ttft_ms. Empty: not a level that a server's answers show.
+// "tpot_p99" -> the p99 of tpot_ms; "ttft" -> the median of ttft_ms. Empty: not a level that a server's
+// answers show.
 std::optional<Standing> level(const Slo& slo, const Metrics& served) {
   const bool is_p99 = slo.metric.ends_with("_p99");
   const std::string metric = (is_p99 ? slo.metric.substr(0, slo.metric.size() - 4) : slo.metric) + "_ms";
@@ -43,8 +47,8 @@ Confirmation judged(const LaunchProfile& profile, const Metrics& served, double 
   Confirmation result;
   result.workload = profile.workload.name;
   for (const auto& [metric, measured] : served)
-    result.evidence.push_back({metric, measured.value, measured.low, measured.high, measured.p99, measured.n, std::string(name_of(measured.origin)), measured.stopped,
-                               measured.processes});
+    result.evidence.push_back({metric, measured.value, measured.low, measured.high, measured.p99, measured.n,
+                               std::string(name_of(measured.origin)), measured.stopped, measured.processes});
   bool refuted = false;
   bool open = true;
   const auto& promised = profile.recommended.evidence;
@@ -56,15 +60,18 @@ Confirmation judged(const LaunchProfile& profile, const Metrics& served, double 
     refuted = found == Standing::beyond;
     open = found == Standing::open;
     result.reason = fmt::format("{} {:.4g}", metric, measured->second.value);
-    if (measured->second.low && measured->second.high) result.reason += fmt::format(" ({:.4g}-{:.4g})", *measured->second.low, *measured->second.high);
-    result.reason += fmt::format(" is {} {:.0f} % above the {:.4g} of our engine", words_of(found), 100.0 * tolerance, promise->value);
+    if (measured->second.low && measured->second.high)
+      result.reason += fmt::format(" ({:.4g}-{:.4g})", *measured->second.low, *measured->second.high);
+    result.reason += fmt::format(" is {} {:.0f} % above the {:.4g} of our engine", words_of(found),
+                                 100.0 * tolerance, promise->value);
     break;
   }
   if (result.reason.empty()) result.reason = "nothing that the profile promises was measured";
   if (const std::optional<Standing> slo = level(profile.workload.slo, served)) {
     refuted = refuted || *slo == Standing::beyond;
     open = open || *slo == Standing::open;
-    result.reason += fmt::format("; {} the service level {} <= {:g} ms", words_of(*slo), profile.workload.slo.metric, profile.workload.slo.limit_ms);
+    result.reason += fmt::format("; {} the service level {} <= {:g} ms", words_of(*slo),
+                                 profile.workload.slo.metric, profile.workload.slo.limit_ms);
   }
   result.verdict = refuted ? "refuted" : open ? "indeterminate" : "confirmed";
   return result;

@@ -22,7 +22,8 @@ bool EventStream::feed(std::string_view piece, const std::function<void(const st
   return !failed_;
 }
 
-void EventStream::take_line(std::string_view line, const std::function<void(const std::string& data)>& on_event) {
+void EventStream::take_line(std::string_view line,
+                            const std::function<void(const std::string& data)>& on_event) {
   if (line.empty()) {
     if (has_data_) on_event(data_);
     data_.clear();

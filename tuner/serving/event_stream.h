@@ -1,4 +1,5 @@
-// Server-sent events (text/event-stream, WHATWG HTML ch. 9.2) as they arrive in pieces of any size. Start at EventStream::feed().
+// Server-sent events (text/event-stream, WHATWG HTML ch. 9.2) as they arrive in pieces of any size. Start at
+// EventStream::feed().
 #pragma once
 
 #include <functional>
@@ -9,10 +10,12 @@ namespace moetune {
 
 class EventStream {
  public:
-  static constexpr std::size_t longest_event = std::size_t{1} << 20;  // bytes; a longer one is a fault of the server
+  static constexpr std::size_t longest_event = std::size_t{1}
+                                               << 20;  // bytes; a longer one is a fault of the server
 
-  // on_event gets the data of each event as soon as its blank line has come; its lines are joined by line ends. Other fields and
-  // comments are passed over. False: an event is too long, and nothing more will be read.
+  // on_event gets the data of each event as soon as its blank line has come; its lines are joined by line
+  // ends. Other fields and comments are passed over. False: an event is too long, and nothing more will be
+  // read.
   bool feed(std::string_view piece, const std::function<void(const std::string& data)>& on_event);
 
  private:

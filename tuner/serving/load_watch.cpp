@@ -16,7 +16,8 @@ void raise(std::optional<double>& most, const std::optional<double>& now) {
 
 }  // namespace
 
-LoadWatch::LoadWatch(const ServerUrl& url, const std::string& token) : url_(url), token_(token), thread_([this] { look(); }) {}
+LoadWatch::LoadWatch(const ServerUrl& url, const std::string& token)
+    : url_(url), token_(token), thread_([this] { look(); }) {}
 
 LoadWatch::~LoadWatch() { stop(); }
 

@@ -8,15 +8,21 @@
 namespace moetune {
 namespace {
 
-bool is_name_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':'; }
+bool is_name_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':';
+}
 
-// The end of the labels that open at text[0] == '{': behind the brace that is in no quotes. npos: there is none.
+// The end of the labels that open at text[0] == '{': behind the brace that is in no quotes. npos: there is
+// none.
 std::size_t end_of_labels(std::string_view text) {
   bool quoted = false;
   for (std::size_t i = 1; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\') ++i;
-    else if (text[i] == '"') quoted = !quoted;
-    else if (text[i] == '}' && !quoted) return i + 1;
+    if (quoted && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      quoted = !quoted;
+    else if (text[i] == '}' && !quoted)
+      return i + 1;
   }
   return std::string_view::npos;
 }
@@ -46,9 +52,13 @@ using Names = std::array<std::string_view, 4>;  // of one number at different se
 std::optional<double> total(const std::vector<MetricSample>& samples, const Names& names, bool largest) {
   std::optional<double> result;
   for (const MetricSample& sample : samples) {
-    if (!std::isfinite(sample.value) || sample.name.empty() || std::ranges::find(names, sample.name) == names.end()) continue;
-    if (!result) result = sample.value;
-    else *result = largest ? std::max(*result, sample.value) : *result + sample.value;
+    if (!std::isfinite(sample.value) || sample.name.empty() ||
+        std::ranges::find(names, sample.name) == names.end())
+      continue;
+    if (!result)
+      result = sample.value;
+    else
+      *result = largest ? std::max(*result, sample.value) : *result + sample.value;
   }
   return result;
 }
@@ -69,10 +79,21 @@ std::vector<MetricSample> metric_samples(std::string_view text) {
 
 ServerLoad server_load(std::string_view text) {
   const std::vector<MetricSample> samples = metric_samples(text);
-  return {.running = total(samples, {"vllm:num_requests_running", "sglang:num_running_reqs", "llamacpp:requests_processing", ""}, false),
-          .waiting = total(samples, {"vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred", ""}, false),
-          .preemptions = total(samples, {"vllm:num_preemptions_total", "vllm:num_preemptions", "sglang:num_retracted_reqs", ""}, false),
-          .cache_use = total(samples, {"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "llamacpp:kv_cache_usage_ratio"}, true)};
+  return {
+      .running =
+          total(samples,
+                {"vllm:num_requests_running", "sglang:num_running_reqs", "llamacpp:requests_processing", ""},
+                false),
+      .waiting = total(
+          samples, {"vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred", ""},
+          false),
+      .preemptions = total(
+          samples, {"vllm:num_preemptions_total", "vllm:num_preemptions", "sglang:num_retracted_reqs", ""},
+          false),
+      .cache_use = total(samples,
+                         {"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage",
+                          "llamacpp:kv_cache_usage_ratio"},
+                         true)};
 }
 
 }  // namespace moetune

@@ -1,5 +1,5 @@
-// What a server says at /metrics (Prometheus text format), and the few numbers of it that say how loaded it is. Start at
-// server_load().
+// What a server says at /metrics (Prometheus text format), and the few numbers of it that say how loaded it
+// is. Start at server_load().
 #pragma once
 
 #include <optional>

@@ -22,7 +22,9 @@ constexpr std::size_t shortest_text = 2000;
 constexpr int calibrations = 3;
 constexpr double close_enough = 0.02;
 
-void append(std::vector<double>& to, const std::vector<double>& from) { to.insert(to.end(), from.begin(), from.end()); }
+void append(std::vector<double>& to, const std::vector<double>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 void add(ServedRun& all, const ServedRun& one) {
   append(all.first_token_ms, one.first_token_ms);
@@ -58,24 +60,35 @@ std::vector<double> arrivals(const Workload& workload, std::uint64_t run) {
 
 }  // namespace
 
-ServedWorkload::ServedWorkload(ServerUrl url, std::string token, std::string model, Workload workload, std::string text, Milliseconds now)
-    : url_(std::move(url)), token_(std::move(token)), model_(std::move(model)), workload_(std::move(workload)), text_(std::move(text)), now_(std::move(now)) {
+ServedWorkload::ServedWorkload(ServerUrl url, std::string token, std::string model, Workload workload,
+                               std::string text, Milliseconds now)
+    : url_(std::move(url)),
+      token_(std::move(token)),
+      model_(std::move(model)),
+      workload_(std::move(workload)),
+      text_(std::move(text)),
+      now_(std::move(now)) {
   if (text_.size() < shortest_text)
-    throw InputError("--calibration", fmt::format("a text of {} bytes", text_.size()), fmt::format("at least {}: prompts are windows of it", shortest_text));
+    throw InputError("--calibration", fmt::format("a text of {} bytes", text_.size()),
+                     fmt::format("at least {}: prompts are windows of it", shortest_text));
 }
 
-// Windows follow one another, wrap round the end and begin at places that no two numbers share until all were used.
+// Windows follow one another, wrap round the end and begin at places that no two numbers share until all were
+// used.
 std::string ServedWorkload::window(std::uint64_t number, std::int64_t tokens) const {
-  const std::size_t length = static_cast<std::size_t>(std::max(1.0, std::round(static_cast<double>(tokens) * characters_per_token_)));
+  const std::size_t length = static_cast<std::size_t>(
+      std::max(1.0, std::round(static_cast<double>(tokens) * characters_per_token_)));
   constexpr std::uint64_t stride = 1009;  // a prime: neighbours do not begin alike
   std::size_t at = static_cast<std::size_t>(number * stride % text_.size());
   while (continues_a_character(text_[at])) at = (at + 1) % text_.size();
   std::string result;
-  for (; result.size() < length || continues_a_character(text_[at]); at = (at + 1) % text_.size()) result += text_[at];
+  for (; result.size() < length || continues_a_character(text_[at]); at = (at + 1) % text_.size())
+    result += text_[at];
   return result;
 }
 
-ServedRun ServedWorkload::sent(HttpClient& client, const std::string& prompt, int tokens, std::string* answer) const {
+ServedRun ServedWorkload::sent(HttpClient& client, const std::string& prompt, int tokens,
+                               std::string* answer) const {
   const CompletionTimes times = stream_completion(client, {model_, prompt, tokens}, now_);
   ServedRun run;
   run.failure = times.failure;
@@ -98,11 +111,15 @@ ServedRun ServedWorkload::sequence(std::uint64_t number) const {
   ServedRun all;
   std::string prompt;
   for (int round = 0; round < workload_.rounds && all.failure.empty(); ++round) {
-    const std::uint64_t part = number * static_cast<std::uint64_t>(workload_.rounds) + static_cast<std::uint64_t>(round);
-    const std::string added = window(part, round == 0 ? workload_.prompt_tokens : workload_.round_prompt_tokens);
-    // Typed in pieces: the server may keep what it has read. Only the last piece's first token is waited for by a user.
+    const std::uint64_t part =
+        number * static_cast<std::uint64_t>(workload_.rounds) + static_cast<std::uint64_t>(round);
+    const std::string added =
+        window(part, round == 0 ? workload_.prompt_tokens : workload_.round_prompt_tokens);
+    // Typed in pieces: the server may keep what it has read. Only the last piece's first token is waited for
+    // by a user.
     for (int piece = 1; piece < workload_.typed_pieces && all.failure.empty(); ++piece) {
-      std::size_t end = added.size() * static_cast<std::size_t>(piece) / static_cast<std::size_t>(workload_.typed_pieces);
+      std::size_t end =
+          added.size() * static_cast<std::size_t>(piece) / static_cast<std::size_t>(workload_.typed_pieces);
       while (end < added.size() && continues_a_character(added[end])) ++end;
       all.failure = sent(client, prompt + added.substr(0, end), 1, nullptr).failure;
     }
@@ -138,7 +155,10 @@ ServedRun ServedWorkload::run(std::uint64_t number) {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < starts.size(); ++i)
       threads.emplace_back([&, i] {
-        if (starts[i] > 0.0) std::this_thread::sleep_until(start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(starts[i])));
+        if (starts[i] > 0.0)
+          std::this_thread::sleep_until(start +
+                                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                            std::chrono::duration<double>(starts[i])));
         try {
           parts[i] = sequence(number * starts.size() + i);
         } catch (const std::exception& error) {
@@ -155,19 +175,30 @@ ServedRun ServedWorkload::run(std::uint64_t number) {
 namespace {
 
 void remark(ServedResult& result, const ServedRun& all, double characters_per_token) {
-  const auto per_prompt = [&](std::int64_t count) { return static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, all.prompts)); };
+  const auto per_prompt = [&](std::int64_t count) {
+    return static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, all.prompts));
+  };
   if (all.prompt_tokens > 0)
-    result.remarks.push_back(fmt::format("prompts of {:.0f} tokens on average, by the server's count ({:.2f} characters per token)", per_prompt(all.prompt_tokens), characters_per_token));
-  else result.remarks.push_back(fmt::format("the server counts no tokens: prompts are as long as {:.1f} characters per token make them", characters_per_token));
+    result.remarks.push_back(fmt::format(
+        "prompts of {:.0f} tokens on average, by the server's count ({:.2f} characters per token)",
+        per_prompt(all.prompt_tokens), characters_per_token));
+  else
+    result.remarks.push_back(fmt::format(
+        "the server counts no tokens: prompts are as long as {:.1f} characters per token make them",
+        characters_per_token));
   if (all.output_tokens < all.wanted_tokens)
-    result.remarks.push_back(fmt::format("answers of {:.0f} tokens on average instead of {:.0f}: the server ended them earlier", per_prompt(all.output_tokens), per_prompt(all.wanted_tokens)));
+    result.remarks.push_back(
+        fmt::format("answers of {:.0f} tokens on average instead of {:.0f}: the server ended them earlier",
+                    per_prompt(all.output_tokens), per_prompt(all.wanted_tokens)));
   if (all.pieces != all.output_tokens)
-    result.remarks.push_back(fmt::format("{} tokens came in {} pieces: there is no p99 of single tokens", all.output_tokens, all.pieces));
+    result.remarks.push_back(fmt::format("{} tokens came in {} pieces: there is no p99 of single tokens",
+                                         all.output_tokens, all.pieces));
 }
 
 }  // namespace
 
-ServedResult measure_served(ServedWorkload& workload, double seconds, const std::function<void(const std::string& words)>& progress) {
+ServedResult measure_served(ServedWorkload& workload, double seconds,
+                            const std::function<void(const std::string& words)>& progress) {
   ServedResult result;
   result.failure = workload.calibrate();
   if (!result.failure.empty()) return result;
@@ -191,7 +222,8 @@ ServedResult measure_served(ServedWorkload& workload, double seconds, const std:
   }
   result.failure = all.failure;
   if (!result.failure.empty()) return result;
-  const auto put = [&](const char* metric, const std::vector<double>& runs, const std::vector<double>& singles) {
+  const auto put = [&](const char* metric, const std::vector<double>& runs,
+                       const std::vector<double>& singles) {
     if (runs.empty()) return;
     Measurement measurement = time_measurement(runs, stop.reason());
     measurement.p99 = p99(singles);

@@ -12,10 +12,13 @@
 namespace moetune {
 namespace {
 
-Explanation explained(const std::string& flag) { return explain(flag, read_claims(source_dir() + "/reports/claims.json"), server_tables()); }
+Explanation explained(const std::string& flag) {
+  return explain(flag, read_claims(source_dir() + "/reports/claims.json"), server_tables());
+}
 
 TEST(Claims, ARumourIsCalledOne) {
-  for (const char* const spelling : {"--enable-expert-cache", "enable-expert-cache", "--enable_expert_cache"}) {
+  for (const char* const spelling :
+       {"--enable-expert-cache", "enable-expert-cache", "--enable_expert_cache"}) {
     const std::string text = explanation_text(explained(spelling));
     EXPECT_TRUE(has_text(text, "false: No version of vLLM has it"));
     EXPECT_TRUE(has_text(text, "'moetune export' cannot print it"));
@@ -51,7 +54,8 @@ TEST(HelpCheck, MarksWhatTheServersHelpDoesNotHold) {
   EXPECT_EQ(flags_in_help("usage: x [-h] [--max-num-seqs N]\n  --tp_size, --x-y=1 --- a--b --"),
             (std::set<std::string>{"--max-num-seqs", "--tp-size", "--x-y"}));
   ServerCommand command = exported("vllm", gpu_profile({{"cuda_graph", "off"}}));
-  const HelpCheck result = check_against(command, flags_in_help("--max-num-seqs --max_model_len --gpu-memory-utilization"));
+  const HelpCheck result =
+      check_against(command, flags_in_help("--max-num-seqs --max_model_len --gpu-memory-utilization"));
   EXPECT_EQ(result.accepted, 3U);
   EXPECT_EQ(result.refused, 1U);
   const auto eager = std::ranges::find(command.lines, "cuda_graphs", &ExportLine::setting);

@@ -20,24 +20,29 @@ namespace moetune {
 namespace {
 
 TEST(ServerTables, AllEightAreThereUnderEverySpelling) {
-  for (const char* const name : {"vllm", "sglang", "llama.cpp", "llama_cpp", "tensorrt-llm", "trtllm", "TensorRT-LLM", "ktransformers", "tgi", "lmdeploy", "ollama"})
+  for (const char* const name : {"vllm", "sglang", "llama.cpp", "llama_cpp", "tensorrt-llm", "trtllm",
+                                 "TensorRT-LLM", "ktransformers", "tgi", "lmdeploy", "ollama"})
     EXPECT_NO_THROW(server_named(server_tables(), "--server", name)) << name;
   EXPECT_EQ(server_tables().size(), 8U);
-  const std::string message = message_of<InputError>([] { server_named(server_tables(), "--server", "vlm"); });
+  const std::string message =
+      message_of<InputError>([] { server_named(server_tables(), "--server", "vlm"); });
   EXPECT_TRUE(has_text(message, "--server: 'vlm' (accepted: ktransformers, llama.cpp, lmdeploy"));
 }
 
 TEST(ServerTables, KeepTheirSchema) {
   const nlohmann::json schema = read_json_file(flags_folder() + "/server_flags.schema.json");
   for (const ServerTable& table : server_tables())
-    EXPECT_EQ(schema_violations(read_json_file(flags_folder() + "/" + table.server + ".json"), schema), std::vector<std::string>{}) << table.server;
+    EXPECT_EQ(schema_violations(read_json_file(flags_folder() + "/" + table.server + ".json"), schema),
+              std::vector<std::string>{})
+        << table.server;
 }
 
 TEST(ServerTables, EveryPlaceholderIsKnown) {
   const std::vector<std::string> known = placeholder_names();
   const auto check = [&](const ServerTable& table, const std::string& text) {
     if (!text.starts_with('<')) return;
-    EXPECT_NE(std::ranges::find(known, text.substr(1, text.size() - 2)), known.end()) << table.server << ": " << text;
+    EXPECT_NE(std::ranges::find(known, text.substr(1, text.size() - 2)), known.end())
+        << table.server << ": " << text;
   };
   for (const ServerTable& table : server_tables())
     for (const auto& [setting, rules] : table.settings)
@@ -52,7 +57,8 @@ TEST(ServerTables, EverySettingIsAKnobOrDerived) {
   const std::set<std::string> derived{"max_model_len", "gpu_memory_fraction"};
   for (const ServerTable& table : server_tables())
     for (const auto& [setting, rules] : table.settings)
-      EXPECT_TRUE(knob_names().of_setting(setting) != nullptr || derived.contains(setting)) << table.server << ": " << setting;
+      EXPECT_TRUE(knob_names().of_setting(setting) != nullptr || derived.contains(setting))
+          << table.server << ": " << setting;
 }
 
 TEST(ServerTables, EveryKnobHasAName) {
@@ -63,10 +69,13 @@ TEST(ServerTables, EveryKnobHasAName) {
 TEST(ServerTables, NoRumouredFlagIsInThem) {
   for (const char* const flag : {"--enable-expert-cache", "--expert-cache-size", "--disable-quantization"})
     for (const ServerTable& table : server_tables())
-      EXPECT_TRUE(std::ranges::none_of(table.flags, [&](const std::string& known) { return plain_flag(known) == flag; })) << table.server << " " << flag;
+      EXPECT_TRUE(std::ranges::none_of(table.flags,
+                                       [&](const std::string& known) { return plain_flag(known) == flag; }))
+          << table.server << " " << flag;
 }
 
-std::string broken_table(const TemporaryDirectory& folder, const std::string& server, const std::function<void(nlohmann::json&)>& change) {
+std::string broken_table(const TemporaryDirectory& folder, const std::string& server,
+                         const std::function<void(nlohmann::json&)>& change) {
   nlohmann::json document = read_json_file(flags_folder() + "/" + server + ".json");
   change(document);
   const std::string file = folder / "broken.json";
@@ -76,12 +85,26 @@ std::string broken_table(const TemporaryDirectory& folder, const std::string& se
 
 TEST(ServerTables, AFlagValueKeyOrVariableThatTheServerDoesNotAcceptIsRefused) {
   const TemporaryDirectory folder;
-  EXPECT_TRUE(has_text(broken_table(folder, "vllm", [](auto& table) { table["settings"]["cuda_graphs"][1]["arguments"] = {"--enable-expert-cache"}; }),
-                       "settings.cuda_graphs[1]: '--enable-expert-cache'"));
-  EXPECT_TRUE(has_text(broken_table(folder, "vllm", [](auto& table) { table["settings"]["kv_cache_dtype"][0]["arguments"] = {"--kv-cache-dtype", "fp16"}; }),
+  EXPECT_TRUE(has_text(
+      broken_table(
+          folder, "vllm",
+          [](auto& table) { table["settings"]["cuda_graphs"][1]["arguments"] = {"--enable-expert-cache"}; }),
+      "settings.cuda_graphs[1]: '--enable-expert-cache'"));
+  EXPECT_TRUE(has_text(broken_table(folder, "vllm",
+                                    [](auto& table) {
+                                      table["settings"]["kv_cache_dtype"][0]["arguments"] = {
+                                          "--kv-cache-dtype", "fp16"};
+                                    }),
                        "settings.kv_cache_dtype[0]: --kv-cache-dtype fp16"));
-  EXPECT_TRUE(has_text(broken_table(folder, "tensorrt-llm", [](auto& table) { table["settings"]["cuda_graphs"][1]["config"] = {{"graphs", false}}; }), "'graphs'"));
-  EXPECT_TRUE(has_text(broken_table(folder, "ollama", [](auto& table) { table["settings"]["max_concurrency"][0]["environment"] = {{"OLLAMA_X", "1"}}; }), "'OLLAMA_X'"));
+  EXPECT_TRUE(has_text(
+      broken_table(folder, "tensorrt-llm",
+                   [](auto& table) { table["settings"]["cuda_graphs"][1]["config"] = {{"graphs", false}}; }),
+      "'graphs'"));
+  EXPECT_TRUE(has_text(
+      broken_table(
+          folder, "ollama",
+          [](auto& table) { table["settings"]["max_concurrency"][0]["environment"] = {{"OLLAMA_X", "1"}}; }),
+      "'OLLAMA_X'"));
   EXPECT_TRUE(has_text(broken_table(folder, "vllm", [](auto& table) { table["colour"] = 1; }), "colour"));
 }
 

@@ -49,29 +49,35 @@ inline LaunchProfile gpu_profile(const std::map<std::string, std::string>& confi
 }
 
 inline ExportModel qwen3() {
-  return {.architecture = "Qwen3MoeForCausalLM",
-          .experts = 128,
-          .routing_layers = 48,
-          .leading_dense_layers = 0,
-          .expert_bytes = 9'437'184,
-          .shipped = {{"router_top_k", "8"}, {"expert_quantization", "bf16"}, {"dense_quantization", "bf16"}}};
+  return {
+      .architecture = "Qwen3MoeForCausalLM",
+      .experts = 128,
+      .routing_layers = 48,
+      .leading_dense_layers = 0,
+      .expert_bytes = 9'437'184,
+      .shipped = {{"router_top_k", "8"}, {"expert_quantization", "bf16"}, {"dense_quantization", "bf16"}}};
 }
 
 inline ExportInputs all_inputs() {
-  return {.given = {{"server_model", "Qwen/Qwen3-30B-A3B"}, {"gguf", "/models/qwen3.gguf"}, {"kt_weights", "/models/kt"}, {"kt_method", "AMXINT4"}},
+  return {.given = {{"server_model", "Qwen/Qwen3-30B-A3B"},
+                    {"gguf", "/models/qwen3.gguf"},
+                    {"kt_weights", "/models/kt"},
+                    {"kt_method", "AMXINT4"}},
           .server_version = "",
           .model = qwen3(),
           .take_nearest = false};
 }
 
-inline ServerCommand exported(const std::string& server, const LaunchProfile& profile, const ExportInputs& inputs = all_inputs()) {
+inline ServerCommand exported(const std::string& server, const LaunchProfile& profile,
+                              const ExportInputs& inputs = all_inputs()) {
   return translate(profile, server_named(server_tables(), "--server", server), knob_names(), inputs);
 }
 
 // Some knobs of the table with values that this engine takes.
 inline LaunchProfile random_profile(std::mt19937_64& random) {
   const auto any = [&](const std::vector<std::string>& values) { return values[random() % values.size()]; };
-  const std::vector<std::string> types{"checkpoint", "f32", "bf16", "fp8", "int8", "int4", "int4_g32", "mxfp4"};
+  const std::vector<std::string> types{"checkpoint", "f32",  "bf16",     "fp8",
+                                       "int8",       "int4", "int4_g32", "mxfp4"};
   const std::map<std::string, std::vector<std::string>> values{
       {"top_k", {"native", "1", "2", "4", "6", "8", "33"}},
       {"expert_cache", {"1", "0.25", "0.5", "0.015625", "12GiB", "500MB"}},

@@ -42,7 +42,8 @@ TEST(Confirmation, TheIntervalDecides) {
 TEST(Confirmation, SoDoesTheServiceLevel) {
   EXPECT_EQ(judged(promising(10), served(9.8, 10.2, 51.0), 0.1).verdict, "refuted");
   EXPECT_EQ(judged(promising(10), served(9.8, 10.2, std::nullopt), 0.1).verdict, "indeterminate");
-  EXPECT_TRUE(has_text(judged(promising(10), served(9.8, 10.2), 0.1).reason, "within the service level tpot_p99 <= 50 ms"));
+  EXPECT_TRUE(has_text(judged(promising(10), served(9.8, 10.2), 0.1).reason,
+                       "within the service level tpot_p99 <= 50 ms"));
 }
 
 TEST(Confirmation, WithoutAnIntervalNothingIsDecided) {

@@ -12,14 +12,18 @@ std::vector<std::string> events_of(const std::string& text, std::size_t piece) {
   EventStream stream;
   std::vector<std::string> events;
   for (std::size_t at = 0; at < text.size(); at += piece)
-    stream.feed(std::string_view(text).substr(at, piece), [&](const std::string& data) { events.push_back(data); });
+    stream.feed(std::string_view(text).substr(at, piece),
+                [&](const std::string& data) { events.push_back(data); });
   return events;
 }
 
 TEST(EventStream, TheSameEventsInPiecesOfAnySize) {
-  const std::string text = ": hello\ndata: {\"a\": 1}\n\nevent: x\ndata:no blank\r\n\r\ndata: two\rdata: lines\r\rid: 7\n\ndata\n\ndata: [DONE]\n\ndata: cut off";
+  const std::string text =
+      ": hello\ndata: {\"a\": 1}\n\nevent: x\ndata:no blank\r\n\r\ndata: two\rdata: lines\r\rid: "
+      "7\n\ndata\n\ndata: [DONE]\n\ndata: cut off";
   const std::vector<std::string> expected{"{\"a\": 1}", "no blank", "two\nlines", "", "[DONE]"};
-  for (std::size_t piece = 1; piece <= text.size(); ++piece) EXPECT_EQ(events_of(text, piece), expected) << piece;
+  for (std::size_t piece = 1; piece <= text.size(); ++piece)
+    EXPECT_EQ(events_of(text, piece), expected) << piece;
 }
 
 TEST(EventStream, AnEventComesWithItsBlankLineAndNotLater) {

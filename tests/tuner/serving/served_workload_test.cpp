@@ -24,7 +24,9 @@ Milliseconds counting_clock() {
 }
 
 std::string event(const json& data) { return "data: " + data.dump() + "\n\n"; }
-json chunk(const std::string& text) { return {{"choices", {{{"index", 0}, {"text", text}, {"finish_reason", nullptr}}}}}; }
+json chunk(const std::string& text) {
+  return {{"choices", {{{"index", 0}, {"text", text}, {"finish_reason", nullptr}}}}};
+}
 
 // Answers like vLLM: a chunk per token, then the count. Four characters are a token.
 FakeServer::Answer answer_to(const std::string& body) {
@@ -33,7 +35,10 @@ FakeServer::Answer answer_to(const std::string& body) {
   const int tokens = request.at("max_tokens");
   for (int i = 0; i < tokens; ++i) answer.pieces.push_back(event(chunk("tok ")));
   answer.pieces.push_back(event({{"choices", {{{"index", 0}, {"text", ""}, {"finish_reason", "length"}}}}}));
-  answer.pieces.push_back(event({{"choices", json::array()}, {"usage", {{"prompt_tokens", request.at("prompt").get<std::string>().size() / 3}, {"completion_tokens", tokens}}}}));
+  answer.pieces.push_back(event({{"choices", json::array()},
+                                 {"usage",
+                                  {{"prompt_tokens", request.at("prompt").get<std::string>().size() / 3},
+                                   {"completion_tokens", tokens}}}}));
   answer.pieces.emplace_back("data: [DONE]\n\n");
   return answer;
 }
@@ -46,16 +51,20 @@ std::string some_text() {
 
 CompletionTimes completion(const std::vector<std::string>& pieces, int status = 200) {
   FakeServer server;
-  server.on_post("/v1/completions", [&](auto&, auto&) { return FakeServer::Answer{.status = status, .type = "text/event-stream", .pieces = pieces}; });
+  server.on_post("/v1/completions", [&](auto&, auto&) {
+    return FakeServer::Answer{.status = status, .type = "text/event-stream", .pieces = pieces};
+  });
   HttpClient client(server_url("--url", server.start()));
   return stream_completion(client, {"m", "prompt", 3}, counting_clock());
 }
 
 TEST(StreamCompletion, TimesAreTakenWhenPiecesCome) {
-  const CompletionTimes times = completion({event(chunk("a")), event(chunk("b")), event(chunk("c")),
-                                            event({{"choices", json::array()}, {"usage", {{"prompt_tokens", 5}, {"completion_tokens", 3}}},
-                                                   {"timings", {{"predicted_n", 3}, {"predicted_ms", 50.0}}}}),
-                                            "data: [DONE]\n\n"});
+  const CompletionTimes times =
+      completion({event(chunk("a")), event(chunk("b")), event(chunk("c")),
+                  event({{"choices", json::array()},
+                         {"usage", {{"prompt_tokens", 5}, {"completion_tokens", 3}}},
+                         {"timings", {{"predicted_n", 3}, {"predicted_ms", 50.0}}}}),
+                  "data: [DONE]\n\n"});
   EXPECT_EQ(times.failure, "");
   EXPECT_EQ(times.first_token_ms, 1.0);
   EXPECT_EQ(times.gap_ms, (std::vector<double>{1.0, 1.0}));
@@ -67,7 +76,9 @@ TEST(StreamCompletion, TimesAreTakenWhenPiecesCome) {
 }
 
 TEST(StreamCompletion, SeveralTokensInAPiece) {
-  const CompletionTimes times = completion({event(chunk("ab")), event(chunk("cd")), event({{"choices", json::array()}, {"usage", {{"completion_tokens", 5}}}}), "data: [DONE]\n\n"});
+  const CompletionTimes times = completion(
+      {event(chunk("ab")), event(chunk("cd")),
+       event({{"choices", json::array()}, {"usage", {{"completion_tokens", 5}}}}), "data: [DONE]\n\n"});
   EXPECT_FALSE(times.is_token_by_token());
   EXPECT_EQ(times.token_ms(), 0.25);
 }
@@ -75,10 +86,15 @@ TEST(StreamCompletion, SeveralTokensInAPiece) {
 TEST(StreamCompletion, WhatGoesWrongIsSaid) {
   EXPECT_EQ(completion({"data: [DONE]\n\n"}).failure, "an answer without a token");
   EXPECT_EQ(completion({event(chunk("a"))}).failure, "the stream ended before [DONE]");
-  EXPECT_TRUE(has_text(completion({event(chunk("a")), "data: {broken\n\n"}).failure, "an event that is no JSON object: {broken"));
-  EXPECT_TRUE(has_text(completion({event({{"error", {{"message", "out of memory"}}}})}).failure, "out of memory"));
-  EXPECT_TRUE(has_text(completion({"{\"error\": \"no such model\"}"}, 404).failure, "status 404: {\"error\": \"no such model\"}"));
-  EXPECT_TRUE(has_text(completion({event({{"usage", 7}, {"choices", {1, 2}}, {"timings", "x"}}), "data: [DONE]\n\n"}).failure, "without a token"));
+  EXPECT_TRUE(has_text(completion({event(chunk("a")), "data: {broken\n\n"}).failure,
+                       "an event that is no JSON object: {broken"));
+  EXPECT_TRUE(
+      has_text(completion({event({{"error", {{"message", "out of memory"}}}})}).failure, "out of memory"));
+  EXPECT_TRUE(has_text(completion({"{\"error\": \"no such model\"}"}, 404).failure,
+                       "status 404: {\"error\": \"no such model\"}"));
+  EXPECT_TRUE(has_text(
+      completion({event({{"usage", 7}, {"choices", {1, 2}}, {"timings", "x"}}), "data: [DONE]\n\n"}).failure,
+      "without a token"));
 }
 
 TEST(ServedWorkload, PromptsAreAsLongAsTheServerCountsThem) {
@@ -91,7 +107,8 @@ TEST(ServedWorkload, PromptsAreAsLongAsTheServerCountsThem) {
   Workload workload = workload_named("chat");
   workload.prompt_tokens = 100;
   workload.output_tokens = 4;
-  ServedWorkload served(server_url("--url", server.start()), "", "the-model", workload, some_text(), counting_clock());
+  ServedWorkload served(server_url("--url", server.start()), "", "the-model", workload, some_text(),
+                        counting_clock());
   EXPECT_EQ(served.calibrate(), "");
   EXPECT_NEAR(served.characters_per_token(), 3.0, 0.1);
   requests.clear();
@@ -123,7 +140,8 @@ TEST(ServedWorkload, SequencesAtOnceAndRoundsThatGrow) {
   workload.output_tokens = 2;
   workload.rounds = 3;
   workload.sequences = 4;
-  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(), counting_clock());
+  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(),
+                        counting_clock());
   const ServedRun run = served.run(1);
   EXPECT_EQ(run.failure, "");
   EXPECT_EQ(run.prompts, 12);
@@ -142,7 +160,8 @@ TEST(ServedWorkload, MeasuredUntilTheIntervalIsNarrow) {
   Workload workload = workload_named("chat");
   workload.prompt_tokens = 60;
   workload.output_tokens = 80;
-  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(), counting_clock());
+  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(),
+                        counting_clock());
   const ServedResult result = measure_served(served, 1000.0, [](const std::string&) {});
   EXPECT_EQ(result.failure, "");
   const Measurement& tpot = result.metrics.at("tpot_ms");
@@ -163,9 +182,12 @@ TEST(ServedWorkload, AFailedRequestEndsTheMeasurement) {
     return ++requests < 4 ? answer_to(body) : FakeServer::Answer{.status = 503, .pieces = {"overloaded"}};
   });
   Workload workload = workload_named("chat");
-  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(), counting_clock());
-  EXPECT_TRUE(has_text(measure_served(served, 1000.0, [](const std::string&) {}).failure, "status 503: overloaded"));
-  EXPECT_THROW(ServedWorkload(server_url("--url", "http://x"), "", "m", workload, "short", counting_clock()), InputError);
+  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(),
+                        counting_clock());
+  EXPECT_TRUE(
+      has_text(measure_served(served, 1000.0, [](const std::string&) {}).failure, "status 503: overloaded"));
+  EXPECT_THROW(ServedWorkload(server_url("--url", "http://x"), "", "m", workload, "short", counting_clock()),
+               InputError);
 }
 
 }  // namespace
