@@ -34,6 +34,17 @@ struct ProfilePoint {
   std::vector<double> rounds = {};  // the first objective in each pass of the final round; empty: it was not in one
 };
 
+// What a running server made of the recommended configuration (moetune confirm).
+struct Confirmation {
+  std::string measured_at;  // UTC, ISO 8601
+  std::string server;       // its URL, and what it calls itself
+  std::string model;        // as the server names it
+  std::string workload;
+  std::string verdict;      // confirmed, refuted, indeterminate
+  std::string reason;       // in words
+  std::vector<Evidence> evidence;  // sorted by metric
+};
+
 struct LaunchProfile {
   static constexpr int schema_version = 1;
 
@@ -60,6 +71,8 @@ struct LaunchProfile {
   // The recommended value of the first objective over the default's, paired within the passes; empty: the default is
   // recommended, or there was no final round.
   std::optional<Evidence> ratio_to_default;
+
+  std::vector<Confirmation> confirmations;  // oldest first
 
   // How to do it again.
   std::string space;

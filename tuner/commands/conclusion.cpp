@@ -58,6 +58,18 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
   return profile;
 }
 
+// What servers made of the same configuration stays in the profile when it is written again: the log does not hold it.
+std::vector<Confirmation> confirmations_in(const std::string& file, const std::map<std::string, std::string>& configuration) {
+  std::error_code ignored;  // unreadable counts as absent
+  if (!fs::exists(file, ignored)) return {};
+  try {
+    const LaunchProfile earlier = load_launch_profile(file);
+    if (earlier.recommended.configuration == configuration) return earlier.confirmations;
+  } catch (const InputError&) {  // of another build, or damaged: the new profile replaces it
+  }
+  return {};
+}
+
 }  // namespace
 
 ChoiceInput choice_input(const RunReport& report) {
@@ -89,7 +101,9 @@ Conclusion conclude(const std::string& run_path, const std::string& gate) {
   write_report_files(report);
   const std::string profile_file = run_path + "/profile.json";
   if (recommendation.trial) {
-    conclusion.profile = to_json_value(profile_of(report, recommendation));
+    LaunchProfile profile = profile_of(report, recommendation);
+    profile.confirmations = confirmations_in(profile_file, profile.recommended.configuration);
+    conclusion.profile = to_json_value(profile);
     write_file_atomically(profile_file, conclusion.profile->dump(2) + "\n");
   } else {
     fs::remove(profile_file);  // an earlier, laxer gate may have left one

@@ -15,9 +15,7 @@ struct LaterCommand {
 constexpr std::array later_commands = {
     LaterCommand{"trace", "Record expert routing; hit rate of every cache size and policy from one pass"},
     LaterCommand{"replay", "Race searchers on a recorded table of trials"},
-    LaterCommand{"export", "A profile as launch flags of a server"},
     LaterCommand{"compare", "Profiles of several boxes or models side by side"},
-    LaterCommand{"confirm", "Measure a running server with a workload; confirm or refute a profile"},
     LaterCommand{"merge", "Join runs of several boxes, keyed by fingerprint"},
 };
 
@@ -31,7 +29,7 @@ std::vector<Command> add_later_commands(CLI::App& program) {
     const std::string name = later.name;
     commands.push_back({&options, [name]() -> ExitCode {
                           throw InputError(name, "this build does not have this command yet",
-                                           "tune, measure, tax, doctor, logits, report, list, validate, ci");
+                                           "tune, measure, tax, ci, logits, report, export, confirm, doctor, list, validate");
                         }});
   }
   return commands;
