@@ -97,7 +97,7 @@ std::string Conclusion::text() const {
   text += paragraph(against_default_words(report));
   if (report.verdict.final_round) text += paragraph(final_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
-  text += fmt::format("\n{}/: report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
+  text += fmt::format("\n{}/: report.html, report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
   if (!report.verdict.recommended) return text + "Nothing is recommended, so there is no profile.";
   return text + "Launch: " + report.trial(*report.verdict.recommended).configuration.key();
 }

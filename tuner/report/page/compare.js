@@ -1,0 +1,2 @@
+// The chart of compare.html.
+themeButton();
