@@ -174,7 +174,7 @@ std::string to_html(const RunReport& report) {
       html_section("tax", "Where a token's time goes",
                    html_chart("tax-chart", "Milliseconds per token and what they went to, per configuration.")) +
       html_section("cache", "Expert cache: hit rate and step time",
-                   html_chart("cache-chart", "Against the share of experts kept in memory. The line is the picked configuration with other sizes.")) +
+                   html_chart("cache-chart", "Against the share of experts kept in memory; bars are 95 % intervals.")) +
       html_section("knobs", "What each knob does",
                    html_chart("knob-chart", "Each dot is a trial. The line is their median. The figure under a value is the median change over "
                                             "pairs of trials that differ in this knob alone, against the default's value.")) +

@@ -70,7 +70,7 @@ function themeButton() {
 
 // Draws a chart once it comes near the window or is printed, and again when its room changes; height follows from what is
 // drawn and says nothing.
-function keepDrawn(host, redraw) {
+function keepDrawn(host, redraw, atOnce = false) {
   let width = 0;
   const drawNow = () => { width = host.clientWidth; redraw(); };
   const resized = new ResizeObserver(() => { if (Math.abs(host.clientWidth - width) >= 2 && host.clientWidth > 0) drawNow(); });
@@ -82,7 +82,7 @@ function keepDrawn(host, redraw) {
   };
   const seen = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) begin(); }, { rootMargin: "400px" });
   host.style.minHeight = "10rem";
-  seen.observe(host);
+  atOnce ? begin() : seen.observe(host);
   addEventListener("beforeprint", begin);
   return { redraw: () => { if (width > 0) redraw(); } };
 }

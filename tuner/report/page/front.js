@@ -30,7 +30,7 @@ function frontControls(redraw) {
     }));
   byId("front-chart").querySelector(".controls").replaceChildren(
     axis("across", "x", "logX"), flag("logarithmic", "logX"), axis("up", "y", "logY"), flag("logarithmic", "logY"),
-    flag("front only", "onlyFront"), flag(`hide what misses the ${data.gate} gate`, "onlyGate"), ...filters, make("span", { id: "front-count", role: "status" }));
+    flag("front only", "onlyFront"), flag(`hide what misses the ${data.gate} gate`, "onlyGate"), ...(filters.length > 6 ? [make("details", { open: frontView.knobs.size > 0 }, make("summary", {}, "Filter by knob"), make("div", { class: "controls" }, ...filters))] : filters), make("span", { id: "front-count", role: "status" }));
 }
 
 // Steps through what nothing else beats in these two metrics.
@@ -91,7 +91,7 @@ function startFront() {
   frontControls(drawFront);
   const roles = drawOrder.filter((role) => okTrials.some((trial) => roleOf(trial) === role)).reverse();
   legend(byId("front-chart").querySelector(".legend"), roles.map((role) => [role, roleWords[role]]));
-  const chart = keepDrawn(byId("front-chart").querySelector(".chart"), drawFront);
+  const chart = keepDrawn(byId("front-chart").querySelector(".chart"), drawFront, true);
   // The focus stays where it was: picking by keyboard draws the chart anew.
   onPick(() => {
     const focused = document.activeElement && document.activeElement.closest && document.activeElement.closest("#front-chart .point");

@@ -23,6 +23,9 @@ function knobTable(trial) {
   return make("table", {}, make("caption", {}, "Configuration"), body);
 }
 
+// "-12.3 %"; "x 17" where per cent would be hard to read.
+const againstText = (ratio) => (ratio > 10 || ratio < 0.1 ? "\u00d7 " + digits(ratio) : `${ratio >= 1 ? "+" : "\u2212"}${Math.abs((ratio - 1) * 100).toFixed(1)} %`);
+
 function metricTable(trial) {
   const usual = trialNumbered(0);
   const body = make("tbody", {});
@@ -31,7 +34,7 @@ function metricTable(trial) {
     const value = valueOf(trial, metric);
     if (!value) continue;
     const other = usual && usual !== trial ? valueOf(usual, metric) : null;
-    const change = other && other.value > 0 && value.value > 0 ? ((value.value / other.value - 1) * 100).toFixed(1) + " %" : "";
+    const change = other && other.value > 0 && value.value > 0 ? againstText(value.value / other.value) : "";
     const last = again && again.metrics[metric.name] ? withInterval(measured(again.metrics[metric.name], metric)) : "";
     body.append(make("tr", {}, make("th", { scope: "row", title: metric.meaning }, heading(metric)), make("td", {}, withInterval(value)), make("td", {}, last),
                      make("td", {}, value.p99 === null ? "" : digits(value.p99)), make("td", {}, String(value.n)), make("td", {}, change)));
