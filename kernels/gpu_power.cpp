@@ -23,6 +23,7 @@ struct GpuPower::Library {
   const char* (*error_text)(Result) = nullptr;
   Result (*total_energy)(NvmlDevice*, unsigned long long* millijoules) = nullptr;
   Result (*power_usage)(NvmlDevice*, unsigned* milliwatts) = nullptr;
+  Result (*power_limit)(NvmlDevice*, unsigned* milliwatts) = nullptr;
 
   Library() = default;
   Library(const Library&) = delete;
@@ -83,6 +84,7 @@ GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
     return;
   }
   nvml.find(nvml.power_usage, "nvmlDeviceGetPowerUsage");
+  nvml.find(nvml.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
   if (is_divided(nvml)) {
     problem_ = "the GPU is divided (MIG): its energy counter counts for all of its parts";
     return;
@@ -110,6 +112,13 @@ std::optional<double> GpuPower::joules() const {
 std::optional<double> GpuPower::watts() const {
   unsigned milliwatts = 0;
   if (library_->power_usage == nullptr || library_->power_usage(library_->device, &milliwatts) != kSuccess)
+    return std::nullopt;
+  return static_cast<double>(milliwatts) / 1e3;
+}
+
+std::optional<double> GpuPower::limit_watts() const {
+  unsigned milliwatts = 0;
+  if (library_->power_limit == nullptr || library_->power_limit(library_->device, &milliwatts) != kSuccess)
     return std::nullopt;
   return static_cast<double>(milliwatts) / 1e3;
 }

@@ -20,6 +20,7 @@ class GpuPower {
   // Since the driver was loaded. The counter moves in jumps, 20 to 100 ms apart. Empty: problem() says why.
   std::optional<double> joules() const;
   std::optional<double> watts() const;  // now, as the driver averages it
+  std::optional<double> limit_watts() const;  // that the card is kept to: the lowest of all limits set on it
   // Once the GPU has come to rest: after work its reading falls for a second or two. Read every `step` until
   // three readings in a row are no lower than the one before; empty where it still falls after `patience`, or
   // cannot be read.

@@ -36,6 +36,7 @@ GpuAnswer look_for_gpu() {
     const GpuPower power(gpu_bus_id(0));
     // Before measure_gpu(): its context wakes the card up.
     report.idle_watts = power.watts_at_rest(rest_step, rest_patience).value_or(0.0);
+    report.power_limit_watts = power.limit_watts().value_or(0.0);
     report.driver_version = power.driver_version();
     report.power_problem = power.problem();
     report.facts = measure_gpu(0);
@@ -64,7 +65,7 @@ double rate(const JsonFields& fields, const char* name) {
 
 GpuReport report_from_json(const JsonFields& fields) {
   fields.only({"name", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
-               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts",
+               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts", "power_limit_watts",
                "power_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
@@ -80,6 +81,7 @@ GpuReport report_from_json(const JsonFields& fields) {
   facts.link_gb_per_s = rate(fields, "link_gb_per_s");
   report.driver_version = fields.text("driver_version");
   report.idle_watts = fields.number("idle_watts");
+  report.power_limit_watts = fields.number("power_limit_watts");
   report.power_problem = fields.text("power_problem");
   return report;
 }
@@ -102,6 +104,7 @@ nlohmann::json to_json_value(const GpuAnswer& answer) {
             {"read_gb_per_s", facts.read_gb_per_s},
             {"link_gb_per_s", facts.link_gb_per_s},
             {"idle_watts", answer.gpu->idle_watts},
+            {"power_limit_watts", answer.gpu->power_limit_watts},
             {"power_problem", answer.gpu->power_problem}}}};
 }
 
@@ -160,6 +163,7 @@ void describe_gpu(HardwareFingerprint& hardware, const GpuReport& gpu) {
   hardware.compute_capability = facts.compute_capability;
   hardware.multiprocessors = facts.multiprocessors;
   hardware.idle_watts = gpu.idle_watts;
+  hardware.power_limit_watts = gpu.power_limit_watts;
 }
 
 Command add_gpu_probe_command(CLI::App& program) {

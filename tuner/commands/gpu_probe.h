@@ -20,6 +20,7 @@ struct GpuReport {
   GpuFacts facts;
   std::string driver_version;  // "580.95.05"; empty: not known
   double idle_watts = 0.0;     // before anything ran; 0: not known
+  double power_limit_watts = 0.0;  // 0: not known
   std::string power_problem;   // why energy cannot be read; empty: it can
 };
 

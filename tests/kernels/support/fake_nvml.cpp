@@ -65,6 +65,11 @@ int nvmlDeviceGetMigMode(FakeDevice* device, unsigned* current, unsigned* pendin
   *current = *pending = device->is_divided;
   return success;
 }
+int nvmlDeviceGetEnforcedPowerLimit(FakeDevice* device, unsigned* milliwatts) {
+  if (device == &silent) return not_supported;
+  *milliwatts = 700000;
+  return success;
+}
 int nvmlDeviceGetPowerUsage(FakeDevice* device, unsigned* milliwatts) {
   *milliwatts = device->milliwatts;
   device->milliwatts = std::max(device->milliwatts_at_rest, device->milliwatts / 10 * 8);
