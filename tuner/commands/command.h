@@ -22,6 +22,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
 Command add_report_command(CLI::App& program);
+Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_validate_command(CLI::App& program);
 Command add_worker_command(CLI::App& program);     // hidden: `tune` and `measure` start it

@@ -33,6 +33,7 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
   workload.name = report.request.workload;
   if (report.request.conditions.contains("workload"))
     workload = workload_from_json(conditions.object("workload"), conditions.place("workload"));
+  if (!report.request.slo.empty()) workload.slo = parse_slo(report.request.slo);  // what was asked, not the workload's own
   const ProfileContext context{
       .model = report.request.model,
       .model_hash = report.request.model_hash,
