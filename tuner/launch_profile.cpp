@@ -212,6 +212,8 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   return profile;
 }
 
+ProfilePoint profile_point(const Trial& trial) { return point_of(trial); }
+
 json to_json_value(const LaunchProfile& profile) {
   json object = to_json_value(profile.recommended);
   object["schema"] = LaunchProfile::schema_version;

@@ -25,6 +25,7 @@ Command add_logits_command(CLI::App& program);
 Command add_tax_command(CLI::App& program);
 Command add_doctor_command(CLI::App& program);
 Command add_report_command(CLI::App& program);
+Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_validate_command(CLI::App& program);
 Command add_export_command(CLI::App& program);

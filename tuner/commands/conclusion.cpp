@@ -34,6 +34,7 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
   workload.name = report.request.workload;
   if (report.request.conditions.contains("workload"))
     workload = workload_from_json(conditions.object("workload"), conditions.place("workload"));
+  if (!report.request.slo.empty()) workload.slo = parse_slo(report.request.slo);  // what was asked, not the workload's own
   const ProfileContext context{
       .model = report.request.model,
       .model_hash = report.request.model_hash,
@@ -126,7 +127,7 @@ std::string Conclusion::text() const {
   text += paragraph(against_default_words(report));
   if (report.verdict.final_round) text += paragraph(final_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
-  text += fmt::format("\n{}/: report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
+  text += fmt::format("\n{}/: report.html, report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
   if (!report.verdict.recommended) return text + "Nothing is recommended, so there is no profile.";
   return text + "Launch: " + report.trial(*report.verdict.recommended).configuration.key();
 }
