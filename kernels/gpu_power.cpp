@@ -30,6 +30,7 @@ struct GpuPower::Library {
   Result (*violation_status)(NvmlDevice*, int policy, ViolationTime*) = nullptr;
   Result (*total_energy)(NvmlDevice*, unsigned long long* millijoules) = nullptr;
   Result (*power_usage)(NvmlDevice*, unsigned* milliwatts) = nullptr;
+  Result (*power_limit)(NvmlDevice*, unsigned* milliwatts) = nullptr;
 
   Library() = default;
   Library(const Library&) = delete;
@@ -90,6 +91,7 @@ GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
     return;
   }
   nvml.find(nvml.power_usage, "nvmlDeviceGetPowerUsage");
+  nvml.find(nvml.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
   if (is_divided(nvml)) {
     problem_ = "the GPU is divided (MIG): its energy counter counts for all of its parts";
     return;
@@ -128,6 +130,13 @@ std::optional<std::int64_t> GpuPower::slowed_by_heat_ns() const {
       library_->violation_status(library_->device, kThermalPolicy, &time) != kSuccess)
     return std::nullopt;
   return static_cast<std::int64_t>(time.violation);
+}
+
+std::optional<double> GpuPower::limit_watts() const {
+  unsigned milliwatts = 0;
+  if (library_->power_limit == nullptr || library_->power_limit(library_->device, &milliwatts) != kSuccess)
+    return std::nullopt;
+  return static_cast<double>(milliwatts) / 1e3;
 }
 
 std::optional<double> GpuPower::watts_at_rest(std::chrono::milliseconds step,

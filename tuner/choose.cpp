@@ -79,7 +79,7 @@ class Choice {
   }
 
   std::vector<std::int64_t> finalists() {
-    if (acceptable_.size() < 2 || !is_timed(objective_.metric)) return {};
+    if (acceptable_.size() < 2 || !is_timed(objective_.metric) || misses_required_slo()) return {};
     std::vector<std::int64_t> numbers;
     const auto add = [&](std::int64_t number) {
       if (numbers.size() < most_finalists && std::ranges::find(numbers, number) == numbers.end())
@@ -100,6 +100,7 @@ class Choice {
   Recommendation decide() {
     if (all_.empty()) return {Verdict::nothing_measured, {}, nothing_measured(), {}, ""};
     if (acceptable_.empty()) return nothing_meets_gate();
+    if (misses_required_slo()) return nothing_keeps_slo();
     if (default_ == nullptr || !default_->acceptable) return without_default();
 
     Contenders better;
@@ -274,6 +275,24 @@ class Choice {
             all_.size(), input_.gate.name, named(nearest), gate_text(nearest, input_)),
         nearest.trial->number,
         gate_text(nearest, input_)};
+  }
+
+  // Where nothing keeps the level, all that is accurate enough stays acceptable: see contenders().
+  bool misses_required_slo() const {
+    return input_.slo_required && std::ranges::all_of(acceptable_, [](const Contender* one) { return one->keeps_slo == false; });
+  }
+
+  Recommendation nothing_keeps_slo() const {
+    const auto value = [&](const Contender* contender) { return value_for(*input_.slo, contender->metrics).value_or(HUGE_VAL); };
+    const Contender& nearest = **std::ranges::min_element(acceptable_, {}, value);
+    const std::string words = slo_text(nearest, input_);
+    return {Verdict::nothing_keeps_slo,
+            {},
+            fmt::format("No recommendation: none of {} acceptable configurations keeps the service level that was asked for. The "
+                        "nearest, {}, {}.",
+                        acceptable_.size(), named(nearest), words),
+            nearest.trial->number,
+            words};
   }
 
   // What a reader of the front will ask: why not the one at its end?

@@ -64,14 +64,13 @@ std::string metric_of(const Slo& slo) {
   return name + "_ms";
 }
 
-// Milliseconds; empty: not measured, or too few samples for a p99.
+}  // namespace
+
 std::optional<double> value_for(const Slo& slo, const Metrics& metrics) {
   const auto found = metrics.find(metric_of(slo));
   if (found == metrics.end()) return std::nullopt;
   return slo.metric.ends_with("_p99") ? found->second.p99 : found->second.value;
 }
-
-}  // namespace
 
 std::vector<Contender> contenders(const ChoiceInput& input, const FinalRound* round) {
   std::vector<Contender> all;

@@ -13,6 +13,7 @@ TEST(GpuPower, ReadsEnergyPowerAndDriver) {
   ASSERT_EQ(power.problem(), "");
   EXPECT_EQ(power.driver_version(), "580.95.05");
   EXPECT_EQ(power.watts(), 75.5);
+  EXPECT_EQ(power.limit_watts(), 700.0);
   const auto before = power.joules();
   const auto after = power.joules();
   ASSERT_TRUE(before && after);
@@ -31,6 +32,7 @@ TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
   const GpuPower power("0000:02:00.0", FAKE_NVML);
   EXPECT_EQ(power.problem(), "the GPU has no energy counter: Not Supported");
   EXPECT_FALSE(power.joules());
+  EXPECT_FALSE(power.limit_watts());
   EXPECT_EQ(power.watts(), 75.5);
 }
 

@@ -14,19 +14,19 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/live_words.h"
 #include "tuner/commands/measure_op.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/commands/temporary_folder.h"
 #include "tuner/interruption.h"
 #include "tuner/metric_facts.h"
-#include "tuner/printable.h"
 #include "tuner/json_facts.h"
 #include "tuner/replicate.h"
 #include "tuner/sample_series.h"
 #include "tuner/statistics.h"
-#include "tuner/terminal.h"
 
 namespace moetune {
 namespace {
@@ -45,22 +45,6 @@ struct MeasureOptions {
   double budget_seconds = 10.0;
   std::string samples_out;
   MeasureOpOptions op;
-};
-
-// What happens now, on one line that the next words replace; nothing where there is no terminal.
-class LiveWords {
- public:
-  explicit LiveWords(const Console& console) : is_shown_(terminal_of(2).interactive && !console.quiet) {}
-
-  void show(const std::string& words) const {
-    if (is_shown_) fmt::print(stderr, "\r\033[K{}", fitted(words, 79));
-  }
-  void clear() const {
-    if (is_shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool is_shown_;
 };
 
 // "0.409 - 0.415", in the unit of the value; empty without an interval.
@@ -216,7 +200,8 @@ ExitCode run_measure(const MeasureOptions& options) {
   const double seconds_each = options.budget_seconds / fresh_processes;
   const std::vector<Study> studies = studies_of(options.common, options.target, seconds_each);
   if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
-  Study study = studies.front();
+  const TemporaryFolder folder;
+  Study study = with_folder(studies.front(), folder.path());
   const Configuration configuration = configuration_from_settings(study, options.settings);
   for (const std::string& remark : study.remarks) console.log(remark);
   if (const auto objection = study.objection(configuration)) {
@@ -277,6 +262,7 @@ Command add_measure_command(CLI::App& program) {
                   "Also keep the raw times of every run and token, one JSON object a line");
   add_measure_op_options(command, options->op);
   add_common_options(command, options->common, {.model = true, .workload = true});
+  refuse_beside_op(command, {"--workload", "--calibration", "--budget", "--usd-per-hour"});
   const auto testing_options = add_target_options(command, options->target);
   return {&command, [options] { return run_measure(*options); }, testing_options};
 }

@@ -35,8 +35,10 @@ struct EngineTargetSetup {
   std::int64_t device_memory_bytes = 0;  // to stay within
   double latency_seconds = 3.0;          // most time for timing one configuration
   double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
+  std::string study_folder;              // keeps what is found out once for all processes of a study; empty: there is none
   std::string samples_out;               // file that exists and gets the raw times of every run; empty: none
   bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
+  double injected_delay_ms = 0.0;        // for tests: waited for after every layer's routing while timing
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
@@ -74,7 +76,8 @@ class EngineTarget : public Target {
   int most_groups(int base);
   std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
-  // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study.
+  // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study. Kept in
+  // its folder.
   void settle_arrivals(const ProgressWords& progress);
   ThrottleCounter throttle_counter();
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);

@@ -1,5 +1,5 @@
 // How long a workload's tokens take on an engine, and what they cost in energy: tpot_ms, ttft_ms, tokens_per_s,
-// joules_per_token. Start at measure_latency().
+// joules_per_token, and what the load adds (load_metrics.h). Start at measure_latency().
 //
 // A sample is one run of the workload: its mean time per decoded token. The median over runs and its interval say what a
 // run can expect; p99 comes from the single tokens. Runs read other windows of the text, so the spread between texts is
@@ -17,6 +17,7 @@
 #include "engine/facts/workload.h"
 #include "engine/tokenizer.h"
 #include "tuner/measurement.h"
+#include "tuner/targets/timed_engine.h"
 #include "tuner/targets/workload_run.h"
 
 namespace moetune {
@@ -33,9 +34,9 @@ using EnergyCounter = std::function<std::optional<double>()>;
 // Told of every run right after it; false: it shall not count. is_warm_up: it does not count anyway.
 using RunObserver = std::function<bool(const RunTimes& times, bool is_warm_up)>;
 
-// joules: empty where nothing counts the device's energy. most_seconds: of measuring, warm-up not counted; ends earlier when the interval of tpot_ms is narrow.
+// joules: empty where nothing counts the device's energy. most_seconds: of measuring, warm-up not counted; ends earlier when the interval of tpot_ms is narrow. price: of a step, for tests.
 LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
                               const std::function<void(const std::string& words)>& progress,
-                              const EnergyCounter& joules = {}, const RunObserver& observe = {});
+                              const EnergyCounter& joules = {}, const StepPrice& price = {}, const RunObserver& observe = {});
 
 }  // namespace moetune
