@@ -13,7 +13,8 @@
 namespace moetune {
 namespace {
 
-// Deviations that a correlation between rounds has to exceed. Ratios within rounds have lost what makes times alike.
+// Deviations that a correlation between rounds has to exceed. Ratios within rounds have lost what makes times
+// alike.
 constexpr double chance = 1.5;
 constexpr std::int64_t most_rounds_said = 1'000'000;
 
