@@ -9,6 +9,7 @@ declare -A sets=(
   [fuzz]="clang-19 libclang-rt-19-dev"
   [tidy]="clang-19 clang-tidy-19"
   [format]="clang-format-19"
+  [page]="chromium chromium-driver python3-selenium"
 )
 valijson_headers=build/packages/usr/include/valijson
 

@@ -317,6 +317,7 @@ RunStats Engine::Impl::stats() const {
     stats.expert_load_seconds = counters.load_seconds;
   }
   for (const auto& rank : ranks) {
+    stats.cpu_threads += rank->host.threads();
     stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes() +
                           op_scratch_bytes(spec, options, rank->shard, limits.step_tokens);
     if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();

@@ -67,7 +67,8 @@ class Engine {
 
   const ModelSpec& spec() const;
   const EngineOptions& options() const;
-  // As in effect: prefill_chunk, where it is set, decides step_tokens (but never below one token per sequence).
+  // As in effect: max_sequences, where it is set, holds down sequences; prefill_chunk, where it is set, decides step_tokens
+  // (but never below one token per sequence).
   const EngineLimits& limits() const;
 
   // Runs the tokens of one step (1 .. limits.step_tokens, several per sequence allowed in position order). Returns the

@@ -1,10 +1,12 @@
 // moetune tune: search, measure, recommend. Puts the pieces together; the search itself is tuner/tune.h, what is concluded
 // from it conclusion.h. Start at run_study().
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/commands/measurable.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
@@ -29,6 +32,7 @@
 #include "tuner/report/front_plot.h"
 #include "tuner/run_directory.h"
 #include "tuner/searcher.h"
+#include "tuner/targets/arrivals.h"
 #include "tuner/terminal.h"
 #include "tuner/trial_log.h"
 #include "tuner/tune.h"
@@ -92,13 +96,7 @@ std::string slo_text(const TuneOptions& options, const Study& study) {
 
 // What cannot be known of synthetic weights cannot be searched for.
 std::string objectives_of(const TuneOptions& options, const Study& study) {
-  if (!study.model.is_synthetic) return options.objectives;
-  if (options.objectives == default_objectives) return synthetic_objectives;
-  for (const Objective& objective : objectives_named(options.objectives))
-    for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
-      if (objective.metric == unknown)
-        throw InputError("--objective", "'" + objective.metric + "' is not known: " + study.model.name + " has synthetic weights",
-                         "output_snr_db, router_mass, or what is no accuracy");
+  if (study.model.is_synthetic && options.objectives == default_objectives) return synthetic_objectives;
   return options.objectives;
 }
 
@@ -116,6 +114,7 @@ RunRequest request_of(const TuneOptions& options, const Study& study, const Sear
   request.conditions = study.conditions;
   request.gate = options.gate;
   request.slo = slo_text(options, study);
+  request.slo_asked = !options.slo.empty();
   request.command = options.command_line;
   request.build = fmt::format("{} {}", build_info::version, build_info::commit);
   return request;
@@ -127,6 +126,16 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
   RunDirectory run = RunDirectory::create(path, request, hardware);
   link_latest(runs_folder, path);
   return run;
+}
+
+// The trials are what a run goes by: where the folder has lost the rate of arrivals that they were measured at, they give it
+// back. Returns why they could not; empty: they did, or there was nothing to do.
+std::string keep_arrival_rate(const std::string& folder, std::span<const Trial> trials) {
+  if (read_arrival_rate(folder) > 0.0) return "";
+  for (const Trial& trial : trials)
+    if (const auto rate = trial.metrics.find("arrivals_per_s"); rate != trial.metrics.end())
+      return write_arrival_rate(folder, rate->second.value);
+  return "";
 }
 
 struct StudyOutcome {
@@ -165,7 +174,7 @@ std::optional<StudyOutcome> stopped_by(const std::vector<Finding>& findings, con
 
 // seat: where it is given, only the search is run, in the worker that is found there; its final round and conclusion are left to
 // a later sitting over the same run directory.
-StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption,
+StudyOutcome run_study(const TuneOptions& options, Study study, const Interruption& interruption,
                        const std::shared_ptr<WorkerSeat>& seat = nullptr) {
   const Console& console = options.common.console;
   const std::vector<Objective> objectives = objectives_named(objectives_of(options, study));
@@ -178,6 +187,8 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   if (const std::optional<StudyOutcome> stopped = stopped_by(findings, options)) return *stopped;
   RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
+  study = with_folder(std::move(study), std::filesystem::absolute(run.path()).string());
+  if (const std::string problem = keep_arrival_rate(run.path(), log.trials()); !problem.empty()) console.warn(problem);
 
   for (const Finding& finding : findings)
     if (finding.severity == Severity::warning) console.log(doctor_words(finding));
@@ -246,7 +257,10 @@ ExitCode run_tune(const TuneOptions& options) {
   if (std::ranges::find(searchers, options.searcher) == searchers.end())
     throw InputError("--searcher", "no searcher named '" + options.searcher + "'", fmt::format("{}", fmt::join(searchers, ", ")));
 
-  const std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
+  std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
+  if (!options.slo.empty())
+    for (Study& study : studies) study = with_slo(std::move(study), parse_slo(options.slo));
+  for (const Study& study : studies) require_measurable(objectives_of(options, study), study);  // before the first one is searched
   const std::string& gpu = studies.front().unused_gpu;
   if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
   for (const std::string& warning : studies.front().warnings) console.warn(warning);
