@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -152,10 +153,9 @@ ExitCode run_export(ExportOptions options) {
 
   ServerCommand command = translate(profile, table, names, inputs);
   const ExitCode code = options.check ? check_installed(command, table, options.console) : ExitCode::done;
-  std::string text = export_text(command, format, container);
+  std::string text = export_text(command, options.console.json ? ExportFormat::json : format, container);
   while (text.ends_with('\n')) text.pop_back();
-  options.console.result(text);
-  if (options.console.json) options.console.document(nlohmann::json(export_document(command)));
+  fmt::print("{}\n", text);  // also with --json: caution comes first, which Console::document() would sort away
   return code;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/checkpoint.h"
 #include "engine/data_files.h"
 #include "engine/engine.h"
 #include "engine/facts/error.h"

@@ -34,6 +34,15 @@ void check_text(const std::string& where, const std::string& text) {
   }
 }
 
+void check_given(const std::string& name, const std::string& text) {
+  std::string option = "--" + name;
+  std::ranges::replace(option, '_', '-');
+  check_text(option, text);
+  if (text.starts_with('-'))
+    throw InputError(option, "'" + printable(text) + "' begins with a dash: a server would take it for a flag",
+                     "a path may begin with ./");
+}
+
 class Translation {
  public:
   Translation(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names,
@@ -41,7 +50,7 @@ class Translation {
       : profile_(profile), table_(table), names_(names), inputs_(inputs) {}
 
   ServerCommand run() {
-    for (const auto& [name, text] : inputs_.given) check_text("--" + name, text);
+    for (const auto& [name, text] : inputs_.given) check_given(name, text);
     read_settings();
     say_what_it_is();
     add_model();
@@ -315,7 +324,8 @@ class Translation {
     if (bytes == profile_.recommended.evidence.end() || profile_.hardware.device_bytes <= 0)
       return leave("the profile does not know device_bytes");
     const double share = std::ceil(100.0 * memory_allowance * bytes->value /
-                                   static_cast<double>(profile_.hardware.device_bytes)) /
+                      static_cast<double>(profile_.hardware.device_bytes) -
+                  1e-9) /
                          100.0;
     if (share <= 0.0 || share > most_memory)
       return leave(fmt::format("device_bytes with {:.0f} % more is {:.0f} % of the GPU",
