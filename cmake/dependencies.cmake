@@ -15,6 +15,8 @@ moetune_require(fmt libfmt-dev)
 moetune_require(CLI11 libcli11-dev)
 moetune_require(Eigen3 libeigen3-dev NO_MODULE)
 moetune_require(hwy libhwy-dev CONFIG)
+moetune_require(SQLite3 libsqlite3-dev)  # traces of Nsight Systems
+moetune_require(ZLIB zlib1g-dev)  # compressed traces of PyTorch
 if(MOETUNE_TESTS)
   moetune_require(GTest libgtest-dev)
 endif()

@@ -19,9 +19,13 @@ struct Command {
 
 // command_line: as typed, for "how to reproduce" in reports.
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line);
+Command add_ci_command(CLI::App& program, const std::vector<std::string>& command_line);
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
+Command add_tax_command(CLI::App& program);
+Command add_doctor_command(CLI::App& program);
 Command add_report_command(CLI::App& program);
+Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_validate_command(CLI::App& program);
 Command add_export_command(CLI::App& program);

@@ -10,7 +10,9 @@
 #include "tuner/commands/run_paths.h"
 #include "tuner/durable_file.h"
 #include "tuner/launch_profile.h"
+#include "tuner/metric_history.h"
 #include "tuner/report/front_plot.h"
+#include "tuner/report/history_plot.h"
 #include "tuner/report/prometheus.h"
 #include "tuner/terminal.h"
 
@@ -21,10 +23,22 @@ struct ReportOptions {
   Console console;
   std::string run;
   std::string gate;
+  std::string history;  // folder; empty: a run is rendered
+  bool is_markdown = false;
   std::string prometheus;
 };
 
+ExitCode show_history(const ReportOptions& options) {
+  if (!options.run.empty()) throw InputError("--history", "beside a run directory", "one of the two");
+  const History history = read_history(options.history);
+  options.console.result(options.is_markdown ? history_markdown(history) : draw_history(history));
+  options.console.document(to_json_value(history));
+  return ExitCode::done;
+}
+
 ExitCode run_report(const ReportOptions& options) {
+  if (!options.history.empty()) return show_history(options);
+  if (options.is_markdown) throw InputError("--markdown", "without --history", "both; report.md is the Markdown of a run");
   const Conclusion conclusion = conclude(run_named(options.run), options.gate);
   if (!conclusion.report.torn.empty()) options.console.warn(conclusion.report.torn);
   options.console.result(draw_front(conclusion.report, terminal_of(1)));
@@ -43,9 +57,13 @@ Command add_report_command(CLI::App& program) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App& command = add_subcommand(program, "report", "Render a run directory again (Markdown, CSV, JSON)",
                                      "Needs no engine and no model: everything comes from the files of the run.\n\n"
-                                     "  moetune report runs/latest --gate lossless");
+                                     "  moetune report runs/latest --gate lossless\n"
+                                     "  moetune report --history runs");
   add_text_option(command, "RUN", options->run, "DIR", "Run directory; default the newest run");
   add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "Choose under another gate than the run asked for");
+  add_text_option(command, "--history", options->history, "DIR",
+                  "Draw each metric over time instead: the profiles and checks below DIR");
+  add_flag(command, "--markdown", options->is_markdown, "The history as Markdown");
   add_text_option(command, "--prometheus", options->prometheus, "FILE", "Also write the profile's metrics as a textfile for Prometheus' node exporter");
   add_output_options(command, options->console);
   return {&command, [options] { return run_report(*options); }};
