@@ -25,6 +25,7 @@ GpuAnswer an_h200() {
                   .read_gb_per_s = 4470.0,
                   .link_gb_per_s = 55.5};
   report.driver_version = "580.95.05";
+  report.bus_id = "0000:01:00.0";
   report.idle_watts = 76.0;
   report.power_limit_watts = 700.0;
   return {.gpu = report, .problem = ""};
