@@ -118,12 +118,5 @@ TEST(PredictedBox, WhatDoesNotFitSaysByHowMuch) {
   EXPECT_EQ(middle.recommended.configuration.values.at("expert_quant"), "int8") << "the larger ones do not fit";
 }
 
-TEST(PredictedBox, AnotherModelIsRefused) {
-  LaunchProfile profile = made_up_run().profile;
-  EXPECT_EQ(model_of_profile(profile, "").content_hash, profile.model_hash);
-  profile.model_hash = "ffff";
-  EXPECT_TRUE(has_text(message_of<InputError>([&] { model_of_profile(profile, ""); }), "is not the profile's ffff"));
-}
-
 }  // namespace
 }  // namespace moetune
