@@ -31,7 +31,8 @@ inline int effective_top_k(const ModelSpec& spec, const EngineOptions& options) 
   return options.top_k > 0 ? options.top_k : spec.experts_per_token;
 }
 
-// Limits in effect: prefill_chunk decides step_tokens where it is set, logit_rows is filled in.
+// Limits in effect: max_sequences holds down sequences and prefill_chunk decides step_tokens where they are set, logit_rows is
+// filled in.
 EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& limits);
 
 // Slots of the expert cache over all layers; one slot holds one expert, over all ranks. At most all experts.

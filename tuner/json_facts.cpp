@@ -1,5 +1,9 @@
 #include "tuner/json_facts.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
@@ -11,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t longest_text = 1 << 24;  // tokens; far beyond any model, small enough for every sum
-constexpr std::int64_t most_sequences = 1024;
 constexpr std::int64_t most_rounds = 64;
+constexpr std::size_t longest_name = 64;
 constexpr double longest_pause_seconds = 3600.0;
 constexpr std::int64_t most_cores = 1 << 20;
 
@@ -36,6 +40,9 @@ Slo slo_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"metric", "limit_ms"});
   const Slo slo{fields.text("metric"), fields.number("limit_ms")};
+  const std::vector<std::string> metrics = slo_metrics();
+  if (std::ranges::find(metrics, slo.metric) == metrics.end())
+    refuse(fields.place("metric"), shown(fields.required("metric")), fmt::format("{}", fmt::join(metrics, ", ")));
   if (slo.limit_ms <= 0.0)
     refuse(fields.place("limit_ms"), shown(fields.required("limit_ms")), "a time above 0");
   return slo;
@@ -121,6 +128,10 @@ Workload workload_from_json(const json& object, const std::string& where) {
                "arrivals_per_s", "seed", "slo"});
   Workload workload;
   workload.name = fields.text("name");
+  // It becomes part of a path, and stands in every report.
+  const bool is_plain = std::ranges::all_of(workload.name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+  if (workload.name.empty() || workload.name.size() > longest_name || !is_plain)
+    refuse(fields.place("name"), shown(fields.required("name")), fmt::format("1 to {} letters, digits, '-', '_' or '.'", longest_name));
   workload.prompt_tokens = static_cast<int>(fields.integer("prompt_tokens", 1, longest_text));
   workload.output_tokens = static_cast<int>(fields.integer("output_tokens", 1, longest_text));
   workload.sequences = integer_or(fields, "sequences", 1, most_sequences, 1);

@@ -114,6 +114,33 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
   return texts;
 }
 
+json to_json_value(const Confirmation& confirmation) {
+  Metrics metrics;
+  for (const Evidence& evidence : confirmation.evidence) metrics[evidence.metric] = measurement_of(evidence);
+  return {{"measured_at", confirmation.measured_at}, {"server", confirmation.server},
+          {"model", confirmation.model},             {"workload", confirmation.workload},
+          {"verdict", confirmation.verdict},         {"reason", confirmation.reason},
+          {"evidence", to_json_value(metrics)}};
+}
+
+Confirmation confirmation_from(const JsonFields& fields) {
+  fields.only({"measured_at", "server", "model", "workload", "verdict", "reason", "evidence"});
+  Confirmation confirmation{.measured_at = fields.text("measured_at"),
+                            .server = fields.text("server"),
+                            .model = fields.text("model"),
+                            .workload = fields.text("workload"),
+                            .verdict = fields.text("verdict"),
+                            .reason = fields.text("reason"),
+                            .evidence = {}};
+  const auto& verdict = confirmation.verdict;
+  if (verdict != "confirmed" && verdict != "refuted" && verdict != "indeterminate")
+    refuse(fields.place("verdict"), shown(verdict), "confirmed, refuted, indeterminate");
+  for (const auto& [metric, measurement] :
+       metrics_from_json(fields.object("evidence"), fields.place("evidence")))
+    confirmation.evidence.push_back(evidence_of(metric, measurement));
+  return confirmation;
+}
+
 void check_schema(const JsonFields& fields) {
   const std::int64_t schema = fields.integer("schema", 1, INT64_MAX);
   if (schema != LaunchProfile::schema_version)
@@ -131,8 +158,12 @@ void read_study(LaunchProfile& profile, const JsonFields& fields) {
 }
 
 void read_final_round(LaunchProfile& profile, const JsonFields& fields) {
-  fields.only({"passes", "metric", "ratio_to_default"});
+  fields.only({"passes", "tolerance", "metric", "ratio_to_default"});
   profile.final_passes = fields.integer("passes", 1, INT64_MAX);
+  if (fields.has("tolerance")) {
+    profile.tolerance = fields.number("tolerance");
+    if (*profile.tolerance < 0.0) refuse(fields.place("tolerance"), shown(*profile.tolerance), "0 or more");
+  }
   if (!fields.has("ratio_to_default")) return;
   const std::string metric = fields.text("metric");
   const json ratio{{metric, fields.object("ratio_to_default")}};
@@ -167,6 +198,7 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   }
   if (round) {
     profile.final_passes = round->passes;
+    profile.tolerance = recommendation.tolerance;
     const Finalist* finalist = round->find(recommended.number);
     if (finalist != nullptr && finalist->ratio && profile.default_point &&
         round->finalists.front().trial == profile.default_point->trial)
@@ -179,6 +211,8 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   profile.seed = context.seed;
   return profile;
 }
+
+ProfilePoint profile_point(const Trial& trial) { return point_of(trial); }
 
 json to_json_value(const LaunchProfile& profile) {
   json object = to_json_value(profile.recommended);
@@ -199,12 +233,15 @@ json to_json_value(const LaunchProfile& profile) {
   }
   if (profile.final_passes > 0) {
     object["final_round"] = {{"passes", profile.final_passes}};
+    if (profile.tolerance) object["final_round"]["tolerance"] = *profile.tolerance;
     if (profile.ratio_to_default) {
       object["final_round"]["metric"] = profile.ratio_to_default->metric;
       object["final_round"]["ratio_to_default"] = to_json_value(measurement_of(*profile.ratio_to_default));
     }
   }
   object["synthetic_weights"] = profile.synthetic_weights;
+  for (const Confirmation& confirmation : profile.confirmations)
+    object["confirmations"].push_back(to_json_value(confirmation));
   object["study"] = {{"space", profile.space},
                      {"space_hash", profile.space_hash},
                      {"searcher", profile.searcher},
@@ -217,7 +254,7 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   check_schema(fields);
   fields.only({"schema", "model", "hardware", "workload", "trial", "configuration", "evidence", "reason",
                "gate", "objectives", "front", "default", "runner_up", "final_round", "synthetic_weights",
-               "study", "rounds", "measured_at"});
+               "confirmations", "study", "rounds", "measured_at"});
   LaunchProfile profile;
   const JsonFields model(fields.object("model"), fields.place("model"));
   model.only({"name", "hash"});
@@ -249,6 +286,12 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   if (object.contains("final_round"))
     read_final_round(profile, JsonFields(fields.object("final_round"), fields.place("final_round")));
   profile.synthetic_weights = fields.flag("synthetic_weights");
+  if (object.contains("confirmations")) {
+    const json& list = fields.array("confirmations");
+    for (std::size_t i = 0; i < list.size(); ++i)
+      profile.confirmations.push_back(confirmation_from(
+          JsonFields(list[i], fields.place("confirmations") + "[" + std::to_string(i) + "]")));
+  }
   read_study(profile, JsonFields(fields.object("study"), fields.place("study")));
   return profile;
 }

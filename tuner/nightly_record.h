@@ -1,5 +1,5 @@
 // A night's check as a file: ci.json in its run directory. Renderers (report/junit.h, nightly_summary.h,
-// annotations.h, prometheus.h) and the history read it from here. Start at NightlyRecord.
+// annotations.h, nightly_prometheus.h) and the history read it from here. Start at NightlyRecord.
 #pragma once
 
 #include <string>

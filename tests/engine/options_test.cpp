@@ -49,8 +49,6 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
       {{{"expert_parallel", "2"}}, {"expert_parallel: 2"}},
       {{{"reroute_margin", "0.1"}}, {"reroute_margin: 0.1"}},
       {{{"top_k_rule", "per_layer"}}, {"top_k_rule: per_layer"}},
-      {{{"max_sequences", "4"}}, {"max_sequences: 4"}},
-      {{{"prefix_cache", "off"}}, {"prefix_cache: off"}},
       {{{"cpu_threads", "100000"}}, {"cpu_threads: 100000", "the cores here"}},
   };
   for (const auto& [settings, parts] : refused)

@@ -20,6 +20,14 @@ TEST(GpuPower, ReadsEnergyPowerAndDriver) {
   EXPECT_EQ(*after - *before, 0.5);
 }
 
+TEST(GpuPower, CountsForHowLongItWasSlowedByHeat) {
+  const GpuPower power("0000:01:00.0", FAKE_NVML);
+  const auto before = power.slowed_by_heat_ns();
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(*power.slowed_by_heat_ns() - *before, 250);
+  EXPECT_FALSE(GpuPower("0000:02:00.0", FAKE_NVML).slowed_by_heat_ns()) << "a driver that does not say";
+}
+
 TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
   const GpuPower power("0000:02:00.0", FAKE_NVML);
   EXPECT_EQ(power.problem(), "the GPU has no energy counter: Not Supported");

@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "engine/facts/error.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/quantities.h"
@@ -79,23 +81,32 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
                       "Plan and allocate as on a card or machine with that much memory, such as 12GiB");
     add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_price, "USD",
                       "Price of this machine, for usd_per_mtok (default: unknown)");
-    add_refused_option(command, "--prices", "price files are not read by this build; --usd-per-hour takes one price");
+    add_text_option(command, "--prices", common.prices, "FILE", "The same from a list of boxes; schema: profiles/prices.schema.json");
     add_refused_option(command, "--gpus", "this build runs a model on the first GPU; CUDA_VISIBLE_DEVICES says which one that is");
   }
   add_output_options(command, common.console);
 }
 
-std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec) {
+std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec, std::map<std::string, std::string>* cuts) {
   if (common.fixed_workload) return {*common.fixed_workload};
   std::vector<Workload> workloads;
   for (const std::string& name : split_list("--workload", common.workload)) {
     std::optional<Workload> workload = workload_in_file(name);
+    if (workload && workload->context_tokens() > spec.max_context)
+      throw InputError(name, fmt::format("needs a context of {} tokens, and {} has {}", workload->context_tokens(), spec.name, spec.max_context),
+                       "a shorter prompt, shorter answers or fewer rounds");
     if (!workload) {
       workload = workload_named(name);
       if (spec.name == quarter_length_model) workload = quarter_lengths(*workload);
     }
     workload->seed = common.seed;
-    workload = fitted_to_context(*workload, spec.max_context);
+    const Workload whole = *workload;
+    workload = fitted_to_context(whole, spec.max_context);
+    if (cuts != nullptr && workload->context_tokens() < whole.context_tokens())
+      (*cuts)[workload->name] = fmt::format("cut to the model's context of {} tokens: prompt {} instead of {}, answer {} instead of {}{}",
+                                            spec.max_context, workload->prompt_tokens, whole.prompt_tokens, workload->output_tokens,
+                                            whole.output_tokens, whole.rounds > 1 ? fmt::format(", later prompts {} instead of {}",
+                                            workload->round_prompt_tokens, whole.round_prompt_tokens) : "");
     const bool repeated = std::ranges::any_of(workloads, [&](const Workload& other) { return other.name == workload->name; });
     if (repeated) throw InputError("--workload", "'" + workload->name + "' is given twice", "each workload once");
     workloads.push_back(*workload);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct CommonOptions {
   int threads = 0;                       // 0: all this process may use
   std::int64_t device_memory_bytes = 0;  // 0: what the machine has
   double usd_per_hour = 0.0;             // 0: not given
+  std::string prices;                    // file that has the rent of this box; empty: none
   Console console;
 };
 
@@ -41,8 +43,10 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
 // Adds --json and --quiet only.
 void add_output_options(CLI::App& command, Console& console);
 
-// Workloads of --workload: names or files, separated by commas; fitted to the model.
-std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec);
+// Workloads of --workload: names or files, separated by commas. A named one is cut to the model's context, and cuts, where
+// given, says how, by name; one of a file that needs more is refused.
+std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec,
+                                   std::map<std::string, std::string>* cuts = nullptr);
 
 // There is a GPU that `--device auto` could not take; empty: no GPU here, or nobody wanted one.
 std::string unused_gpu_message(const DeviceChoice& device);

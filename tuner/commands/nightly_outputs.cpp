@@ -8,7 +8,7 @@
 #include "tuner/report/annotations.h"
 #include "tuner/report/junit.h"
 #include "tuner/report/nightly_summary.h"
-#include "tuner/report/prometheus.h"
+#include "tuner/report/nightly_prometheus.h"
 
 namespace moetune {
 namespace {

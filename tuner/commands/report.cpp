@@ -2,13 +2,18 @@
 #include <memory>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
 #include "tuner/commands/run_paths.h"
+#include "tuner/durable_file.h"
+#include "tuner/launch_profile.h"
 #include "tuner/metric_history.h"
 #include "tuner/report/front_plot.h"
 #include "tuner/report/history_plot.h"
+#include "tuner/report/prometheus.h"
 #include "tuner/terminal.h"
 
 namespace moetune {
@@ -20,6 +25,7 @@ struct ReportOptions {
   std::string gate;
   std::string history;  // folder; empty: a run is rendered
   bool is_markdown = false;
+  std::string prometheus;
 };
 
 ExitCode show_history(const ReportOptions& options) {
@@ -38,6 +44,10 @@ ExitCode run_report(const ReportOptions& options) {
   options.console.result(draw_front(conclusion.report, terminal_of(1)));
   options.console.result(conclusion.text());
   options.console.document(conclusion.document());
+  if (!options.prometheus.empty()) {
+    if (!conclusion.profile) throw InputError("--prometheus", "nothing is recommended, so there is no profile", "a run that ended with a recommendation");
+    write_file_atomically(options.prometheus, profile_metrics(launch_profile_from_json(*conclusion.profile, "profile.json")));
+  }
   return conclusion.code;
 }
 
@@ -54,6 +64,7 @@ Command add_report_command(CLI::App& program) {
   add_text_option(command, "--history", options->history, "DIR",
                   "Draw each metric over time instead: the profiles and checks below DIR");
   add_flag(command, "--markdown", options->is_markdown, "The history as Markdown");
+  add_text_option(command, "--prometheus", options->prometheus, "FILE", "Also write the profile's metrics as a textfile for Prometheus' node exporter");
   add_output_options(command, options->console);
   return {&command, [options] { return run_report(*options); }};
 }

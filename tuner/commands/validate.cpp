@@ -1,5 +1,7 @@
 // moetune validate: is this space, profile or run what its schema says?
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/hardware_catalogue.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/launch_profile.h"
@@ -51,6 +54,28 @@ std::string words_of(const TrialLogContents& log) {
          (turns == 0 ? "" : " and " + std::to_string(turns) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
 }
 
+// What was drawn from the trials must still be about them: a point is a trial of the log with its configuration.
+void check_front(const std::string& file, const TrialLogContents& log) {
+  const nlohmann::json document = read_json_file(file);
+  const JsonFields fields(document, file);
+  fields.integer("schema", 1, 1);
+  for (const char* text : {"model", "model_hash", "workload", "gate", "reason"}) fields.text(text);
+  std::size_t place = 0;
+  for (const nlohmann::json& point : fields.array("points")) {
+    const std::string where = file + ": points[" + std::to_string(place++) + "]";
+    attempt([&] {
+      const JsonFields parts(point, where);
+      const std::int64_t number = parts.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
+      const Configuration configuration = configuration_from_json(parts.object("configuration"), parts.place("configuration"));
+      metrics_from_json(parts.object("metrics"), parts.place("metrics"));
+      const auto trial = std::ranges::find(log.trials, number, &Trial::number);
+      if (trial == log.trials.end()) return refuse(parts.place("trial"), std::to_string(number), "a trial of trials.jsonl");
+      if (trial->configuration != configuration)
+        refuse(parts.place("configuration"), configuration.key(), "that of trial " + std::to_string(number) + ", " + trial->configuration.key());
+    });
+  }
+}
+
 // Each file by itself: one that is wrong hides nothing of the others.
 std::string checked_run(const std::string& path) {
   const std::string request_file = path + "/request.json";
@@ -66,6 +91,7 @@ std::string checked_run(const std::string& path) {
   TrialLogContents log;
   if (fs::exists(path + "/trials.jsonl")) attempt([&] { log = read_trial_log(path + "/trials.jsonl"); });
   if (fs::exists(path + "/profile.json")) attempt([&] { load_launch_profile(path + "/profile.json"); });
+  if (fs::exists(path + "/front.json")) attempt([&] { check_front(path + "/front.json", log); });
   return "a run of " + words_of(log);
 }
 
@@ -80,13 +106,19 @@ std::string checked(const std::string& path) {
     const SearchSpace space = search_space_from_json(document, path, check_knob, {{"native", 64}, {"cores", 256}});
     return "a search space of " + std::to_string(space.parameters.size()) + " parameters";
   }
+  if (document.is_object() && document.contains("boxes")) {
+    const nlohmann::json& boxes = document["boxes"];
+    const bool is_catalogue = boxes.is_array() && !boxes.empty() && boxes.front().is_object() && boxes.front().contains("memory_gb");
+    if (is_catalogue) return "a catalogue of " + std::to_string(hardware_catalogue_from_json(document, path).size()) + " boxes";
+    return "prices of " + std::to_string(price_list_from_json(document, path).boxes.size()) + " boxes";
+  }
   if (document.is_object() && document.contains("schema")) {
     const LaunchProfile profile = launch_profile_from_json(document, path);
     return "a launch profile for " + profile.model + ", workload " + profile.workload.name;
   }
   if (document.is_object() && document.contains("prompt_tokens"))
     return "a workload, " + workload_from_json(document, path).name;
-  throw InputError(path, "no field says what it is", "a space (parameters), a profile (schema) or a workload (prompt_tokens)");
+  throw InputError(path, "no field says what it is", "a space (parameters), a profile (schema), a workload (prompt_tokens), a catalogue or prices (boxes)");
 }
 
 ExitCode run_validate(const ValidateOptions& options) {

@@ -1,93 +1,113 @@
 #include "tuner/report/prometheus.h"
 
-#include <array>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+
+#include "tuner/metric_facts.h"
 
 namespace moetune {
 namespace {
 
-class Family {
- public:
-  Family(std::string name, const char* help, std::string labels)
-      : name_(std::move(name)), labels_(std::move(labels)) {
-    text_ = fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", name_, help);
-  }
-  void add(const std::string& own_labels, double value) {
-    text_ +=
-        fmt::format("{}{{{}{}{}}} {}\n", name_, labels_, own_labels.empty() ? "" : ",", own_labels, value);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string name_;
-  std::string labels_;
-  std::string text_;
-};
-
-template <class Add>
-void add_bounds(double value, const std::optional<double>& low, const std::optional<double>& high,
-                const Add& add) {
-  add("value", value);
-  if (low) add("low", *low);
-  if (high) add("high", *high);
+bool is_name(std::string_view text, bool colon) {
+  if (text.empty() || (text.front() >= '0' && text.front() <= '9')) return false;
+  return std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (colon && c == ':');
+  });
 }
 
-std::optional<double> low_of(const Slowdown& slowdown) {
-  return slowdown.interval ? std::optional(slowdown.interval->low) : std::nullopt;
+// Within a label's value also quotes; a line end would end the sample.
+std::string escaped(std::string_view text, bool quotes) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\\')
+      result += "\\\\";
+    else if (c == '\n')
+      result += "\\n";
+    else if (c == '"' && quotes)
+      result += "\\\"";
+    else
+      result += c;
+  }
+  return result;
 }
-std::optional<double> high_of(const Slowdown& slowdown) {
-  return slowdown.interval ? std::optional(slowdown.interval->high) : std::nullopt;
+
+std::string labels_text(const PrometheusText::Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) {
+    if (!is_name(name, false)) throw std::invalid_argument("'" + name + "' is no label name");
+    text += (text.empty() ? "" : ",") + name + "=\"" + escaped(value, true) + "\"";
+  }
+  return text.empty() ? text : "{" + text + "}";
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{}", value);
+}
+
+void add_point(PrometheusText& out, const PrometheusText::Labels& labels, const std::string& role,
+               const ProfilePoint& point) {
+  for (const Evidence& evidence : point.evidence) {
+    const MetricFacts* const facts = find_metric(evidence.metric);
+    const std::string help = facts == nullptr ? evidence.metric : std::string(facts->meaning);
+    const auto add = [&](const char* bound, std::optional<double> value) {
+      if (!value) return;
+      PrometheusText::Labels all = labels;
+      all.insert(all.end(), {{"configuration", role}, {"origin", evidence.origin}, {"bound", bound}});
+      out.add("moetune_" + evidence.metric, help + " (low, high: 95 % interval)", all, *value);
+    };
+    add("value", evidence.value);
+    add("low", evidence.low);
+    add("high", evidence.high);
+    add("p99", evidence.p99);
+  }
 }
 
 }  // namespace
 
-std::string label_text(std::string_view text) {
-  std::string safe;
-  for (const char letter : text) {
-    if (letter == '\\' || letter == '"') safe += '\\';
-    if (letter == '\n')
-      safe += "\\n";
-    else
-      safe += letter;
-  }
-  return safe;
+void PrometheusText::add(std::string_view name, std::string_view help, const Labels& labels, double value) {
+  if (!is_name(name, true)) throw std::invalid_argument("'" + std::string(name) + "' is no metric name");
+  auto family = std::ranges::find(families_, name, &Family::name);
+  if (family == families_.end())
+    family = families_.insert(families_.end(), {std::string(name), std::string(help), {}, {}});
+  const std::string key = labels_text(labels);
+  if (!family->samples.emplace(key, value).second)
+    throw std::invalid_argument(std::string(name) + key + " is there already");
+  family->order.push_back(key);
 }
 
-std::string to_prometheus(const NightlyRecord& record) {
-  const std::string labels =
-      fmt::format("model=\"{}\",workload=\"{}\",device=\"{}\"", label_text(record.model),
-                  label_text(record.workload), label_text(record.device));
-  Family verdict("moetune_ci_verdict", "1 for the verdict that holds, 0 for the others.", labels);
-  for (const NightlyVerdict each :
-       {NightlyVerdict::ok, NightlyVerdict::regression, NightlyVerdict::indeterminate, NightlyVerdict::stale})
-    verdict.add(fmt::format("verdict=\"{}\"", name_of(each)), each == record.result.verdict ? 1.0 : 0.0);
-
-  Family slowdown("moetune_ci_slowdown_ratio",
-                  "Share by which the objective is worse than in the baseline, with its 95 % interval.",
-                  labels);
-  Family metric("moetune_ci_metric",
-                "What was measured, with its 95 % interval; units are in the metric's name.", labels);
-  for (const NightlyPoint& point : record.input.points) {
-    const std::string role = fmt::format("role=\"{}\"", name_of(point.role));
-    if (point.slowdown)
-      add_bounds(point.slowdown->value, low_of(*point.slowdown), high_of(*point.slowdown),
-                 [&](const char* bound, double value) {
-                   slowdown.add(fmt::format("{},bound=\"{}\"", role, bound), value);
-                 });
-    for (const auto& [name, measurement] : point.now)
-      add_bounds(measurement.value, measurement.low, measurement.high, [&](const char* bound, double value) {
-        metric.add(fmt::format("{},metric=\"{}\",bound=\"{}\"", role, label_text(name), bound), value);
-      });
-  }
-  Family threshold("moetune_ci_threshold_ratio", "The slowdown that has to be found.", labels);
-  threshold.add("", record.input.threshold);
-  Family duration("moetune_ci_duration_seconds", "That the check took.", labels);
-  duration.add("", record.seconds);
+std::string PrometheusText::text() const {
   std::string text;
-  for (const Family* family : std::array{&verdict, &slowdown, &metric, &threshold, &duration})
-    text += family->text();
+  for (const Family& family : families_) {
+    text +=
+        fmt::format("# HELP {} {}\n# TYPE {} gauge\n", family.name, escaped(family.help, false), family.name);
+    for (const std::string& key : family.order)
+      text += fmt::format("{}{} {}\n", family.name, key, number(family.samples.at(key)));
+  }
   return text;
+}
+
+std::string profile_metrics(const LaunchProfile& profile) {
+  PrometheusText out;
+  const PrometheusText::Labels labels{
+      {"model", profile.model}, {"workload", profile.workload.name}, {"device", profile.hardware.device}};
+  PrometheusText::Labels info = labels;
+  info.insert(info.end(), {{"model_hash", profile.model_hash},
+                           {"gate", profile.gate},
+                           {"build", profile.hardware.build},
+                           {"synthetic_weights", profile.synthetic_weights ? "true" : "false"}});
+  for (const auto& [knob, value] : profile.recommended.configuration)
+    info.emplace_back("knob_" + knob, value);
+  out.add("moetune_profile_info", "What the profile is about, always 1", info, 1.0);
+  add_point(out, labels, "recommended", profile.recommended);
+  if (profile.default_point) add_point(out, labels, "default", *profile.default_point);
+  return out.text();
 }
 
 }  // namespace moetune

@@ -1,19 +1,44 @@
-// A night's check in the text format of Prometheus, for node_exporter's textfile collector.
+// Metrics in the text format that Prometheus reads (exposition format 0.0.4), for its node exporter's
+// textfile collector. Start at profile_metrics(); PrometheusText is what any other writer uses.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
-#include "tuner/nightly_record.h"
+#include "engine/facts/launch_profile.h"
 
 namespace moetune {
 
-// moetune_ci_verdict (1 for the one that holds), moetune_ci_slowdown_ratio (0.05: 5 % slower),
-// moetune_ci_metric (units are in the metric's name), moetune_ci_threshold_ratio,
-// moetune_ci_duration_seconds.
-std::string to_prometheus(const NightlyRecord& record);
+// Families in the order in which they were first named, each with one HELP and TYPE line, as the format
+// demands.
+class PrometheusText {
+ public:
+  using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// Between the quotes of a label: '\', '"' and line ends are written with a '\'.
-std::string label_text(std::string_view text);
+  // A gauge. name: [a-zA-Z_:][a-zA-Z0-9_:]*, with the unit in it; a label's name likewise. Values and help
+  // may hold anything: they are escaped. help: of the family, taken from its first sample. Throws
+  // std::invalid_argument for a name that is none, and for a second sample of the same name and labels.
+  void add(std::string_view name, std::string_view help, const Labels& labels, double value);
+
+  std::string text() const;
+
+ private:
+  struct Family {
+    std::string name;
+    std::string help;
+    std::map<std::string, double> samples;  // labels as text -> value
+    std::vector<std::string> order;
+  };
+  std::vector<Family> families_;
+};
+
+// What a profile recommends and what it rests on: moetune_<metric> with bound="value|low|high|p99" for the
+// recommended and the default configuration, moetune_profile_info with the names. model, workload, device and
+// server-independent facts are labels.
+std::string profile_metrics(const LaunchProfile& profile);
 
 }  // namespace moetune

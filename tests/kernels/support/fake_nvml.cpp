@@ -15,6 +15,11 @@ struct FakeDevice {
   unsigned long long millijoules;
   unsigned milliwatts = 75500;
   unsigned milliwatts_at_rest = 75500;
+  unsigned long long hot_ns = 0;
+};
+struct ViolationTime {
+  unsigned long long reference;
+  unsigned long long violation;
 };
 FakeDevice counting{true, 0, 1000};
 FakeDevice silent{false, 0, 0};
@@ -63,6 +68,11 @@ int nvmlDeviceGetTotalEnergyConsumption(FakeDevice* device, unsigned long long* 
 int nvmlDeviceGetMigMode(FakeDevice* device, unsigned* current, unsigned* pending) {
   if (device == &silent) return not_supported;
   *current = *pending = device->is_divided;
+  return success;
+}
+int nvmlDeviceGetViolationStatus(FakeDevice* device, int policy, ViolationTime* time) {
+  if (device == &silent || policy != 1) return not_supported;
+  *time = {0, device->hot_ns += 250};
   return success;
 }
 int nvmlDeviceGetEnforcedPowerLimit(FakeDevice* device, unsigned* milliwatts) {
