@@ -110,11 +110,6 @@ std::optional<CpuSnapshot> look_at_cpus(const std::string& proc) {
   return snapshot;
 }
 
-std::string program_name(pid_t id, const std::string& proc) {
-  const auto process = process_use_from_stat(contents_of(fmt::format("{}/{}/stat", proc, id)));
-  return process ? printable(process->name) : "a process that cannot be seen from here";
-}
-
 CpuWatch::CpuWatch(pid_t self, int threads) : self_(self), threads_(threads) {}
 
 void CpuWatch::add(const CpuSnapshot& snapshot) {

@@ -34,9 +34,6 @@ struct CpuSnapshot {
 // proc: where the kernel's files lie. Empty: they cannot be read there.
 std::optional<CpuSnapshot> look_at_cpus(const std::string& proc = "/proc");
 
-// Of its program; "a process that cannot be seen from here" where /proc does not know it.
-std::string program_name(pid_t id, const std::string& proc = "/proc");
-
 // Adds up over the snapshots it is given. Processes that live between two snapshots only are counted, but not
 // named.
 class CpuWatch {

@@ -9,6 +9,7 @@
 #include "engine/facts/error.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_directory.h"
+#include "tuner/commands/tonight.h"
 #include "tuner/launch_profile.h"
 
 namespace moetune {
@@ -88,6 +89,34 @@ TEST(RefreshedProfile, HoldsTonightsNumbersForTheSameChoice) {
   EXPECT_NE(after.reason.find("which said: it is the fastest"), std::string::npos);
 }
 
+TEST(WorkloadOf, KeepsTheRateOfArrivalsAtWhichItWasMeasured) {
+  LaunchProfile profile;
+  profile.recommended.evidence = {
+      {.metric = "arrivals_per_s", .value = 2.5, .low = {}, .high = {}, .p99 = {}, .n = 1, .stopped = ""}};
+  EXPECT_EQ(workload_of(profile).arrivals_per_s, 0.0) << "nothing arrives in it";
+  profile.workload.poisson_arrivals = true;
+  EXPECT_EQ(workload_of(profile).arrivals_per_s, 2.5);
+  profile.workload.arrivals_per_s = 1.0;
+  EXPECT_EQ(workload_of(profile).arrivals_per_s, 1.0) << "given by hand";
+}
+
+TEST(Newcomers, AreThoseThatCameToTheGpuMeanwhile) {
+  BoxFacts before;
+  before.gpus.emplace_back();
+  before.gpus[0].bus_id = "00000000:0A:00.0";
+  before.gpus[0].processes = {{.pid = 7, .name = "jupyter", .bytes = 1 << 20, .is_ours = false}};
+  BoxFacts after = before;
+  after.gpus[0].processes.push_back({.pid = 8, .name = "train.py", .bytes = 2 << 20, .is_ours = false});
+  after.gpus[0].processes.push_back({.pid = 9, .name = "", .bytes = 0, .is_ours = false});
+  after.gpus[0].processes.push_back({.pid = 10, .name = "moetune", .bytes = 0, .is_ours = true});
+  EXPECT_EQ(
+      newcomers(before, after, "0000:0a:00.0"),
+      (std::vector<std::string>{"train.py on the GPU (process 8, 2.00 MiB)",
+                                "a process that cannot be seen from here on the GPU (process 9, 0 bytes)"}));
+  EXPECT_TRUE(newcomers(before, after, "0000:0b:00.0").empty()) << "another GPU";
+  EXPECT_TRUE(newcomers(after, after, "0000:0a:00.0").empty());
+}
+
 TEST(Baseline, SaysWhichCommandMakesOne) {
   const TemporaryDirectory folder;
   const auto complaint = [&](const std::string& path, const std::string& model) {
@@ -96,7 +125,7 @@ TEST(Baseline, SaysWhichCommandMakesOne) {
   EXPECT_TRUE(has_text(complaint("", ""), "'moetune tune --run runs/baseline' makes one"));
   EXPECT_TRUE(has_text(
       complaint(folder.path().string(), "my model"),
-      "profile.json' is not there (accepted: a profile.json or the run directory it lies in; 'moetune tune "
+      "profile.json' is not there (accepted: a profile, the run directory it lies in, or a name of 'moetune list profiles'; 'moetune tune "
       "--model 'my model' --run runs/baseline' makes one"));
   LaunchProfile profile;
   profile.gate = "int8";

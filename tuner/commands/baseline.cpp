@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "tuner/commands/profile_argument.h"
 #include "tuner/launch_profile.h"
 #include "tuner/report/escape.h"
 
@@ -15,15 +16,29 @@ namespace fs = std::filesystem;
 
 Baseline read_baseline(const std::string& path, const std::string& model) {
   const std::string accepted = fmt::format(
-      "a profile.json or the run directory it lies in; 'moetune tune{} --run runs/baseline' makes one",
+      "a profile, the run directory it lies in, or a name of 'moetune list profiles'; 'moetune tune{} --run runs/baseline' makes one",
       model.empty() ? "" : " --model " + shell_word(model));
   if (path.empty()) throw InputError("--baseline", "no profile is given", accepted);
   std::string file = fs::is_directory(path) ? path + "/profile.json" : path;
-  if (!fs::exists(file)) throw InputError("--baseline", "'" + file + "' is not there", accepted);
+  if (!fs::exists(file)) {
+    try {
+      file = profile_file(path);  // a name in the registry
+    } catch (const InputError&) {
+      throw InputError("--baseline", "'" + file + "' is not there", accepted);
+    }
+  }
   Baseline baseline{.profile = load_launch_profile(file), .file = file};
   if (baseline.profile.objectives.empty())
     throw InputError(file + ": objectives", "[]", "the metric that 'best' means, such as tpot_ms, first");
   return baseline;
+}
+
+Workload workload_of(const LaunchProfile& profile) {
+  Workload workload = profile.workload;
+  if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return workload;
+  for (const Evidence& evidence : profile.recommended.evidence)
+    if (evidence.metric == "arrivals_per_s") workload.arrivals_per_s = evidence.value;
+  return workload;
 }
 
 Configuration standard_of(const Baseline& baseline, const Study& study) {

@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <functional>
 
 #include <fmt/format.h>
 
-#include "kernels/gpu_processes.h"
+#include "tuner/commands/box_facts_of.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/metric_facts.h"
 #include "tuner/other_work.h"
@@ -27,18 +28,29 @@ std::function<void()> occasionally(std::function<void()> look) {
   };
 }
 
-// Others that compute on the study's GPU, by name. To be asked while no worker of ours is there: a container
-// may count its processes otherwise than NVML does, so ours could not be told from theirs.
-std::vector<std::string> others_on_gpu(const Study& study, const Console& console) {
-  if (study.gpu_bus_id.empty()) return {};
-  const GpuProcesses found = gpu_processes(study.gpu_bus_id);
-  if (!found.problem.empty()) console.warn("other work on the GPU would go unseen: " + found.problem);
-  std::vector<std::string> others;
-  for (const GpuProcess& process : found.processes)
-    others.push_back(fmt::format("{} on the GPU (process {}, {})",
-                                 program_name(static_cast<pid_t>(process.id)), process.id,
-                                 value_text("device_bytes", static_cast<double>(process.bytes))));
-  return others;
+// PCI addresses are written with four or eight digits of the domain, in either case.
+bool is_same_gpu(std::string_view one, std::string_view other) {
+  constexpr std::size_t short_form = 12;  // "0000:01:00.0"
+  const auto tail = [](std::string_view id) {
+    return id.substr(id.size() - std::min(id.size(), short_form));
+  };
+  return std::ranges::equal(tail(one), tail(other), [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  });
+}
+
+std::vector<GpuProcess> processes_on(const BoxFacts& box, const std::string& bus_id) {
+  const auto gpu =
+      std::ranges::find_if(box.gpus, [&](const GpuState& each) { return is_same_gpu(each.bus_id, bus_id); });
+  return gpu == box.gpus.end() ? std::vector<GpuProcess>() : gpu->processes;
+}
+
+// What makes every time of now worthless, in doctor's words: other work on the GPU, throttling, swapping.
+std::vector<std::string> what_spoils(const BoxFacts& box, const Study& study) {
+  std::vector<std::string> texts;
+  for (const Finding& finding : findings_for(box, study.device == DeviceKind::cuda))
+    if (finding.severity == Severity::spoils) texts.push_back(finding.what);
+  return texts;
 }
 
 // What the run says of one configuration tonight.
@@ -90,16 +102,34 @@ NightlyStudy nightly_study(const TonightInput& input, const std::vector<CheckedC
 
 }  // namespace
 
+std::vector<std::string> newcomers(const BoxFacts& before, const BoxFacts& after, const std::string& bus_id) {
+  std::vector<std::string> names;
+  const std::vector<GpuProcess> known = processes_on(before, bus_id);
+  for (const GpuProcess& process : processes_on(after, bus_id)) {
+    if (process.is_ours || std::ranges::find(known, process.pid, &GpuProcess::pid) != known.end()) continue;
+    names.push_back(
+        fmt::format("{} on the GPU (process {}, {})",
+                    process.name.empty() ? "a process that cannot be seen from here" : process.name,
+                    process.pid, value_text("device_bytes", static_cast<double>(process.bytes))));
+  }
+  return names;
+}
+
 std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord& record,
                                        const Console& console, const Interruption& interruption) {
   const Study& study = input.study;
-  record.input.other_work = others_on_gpu(study, console);
-  if (!record.input.other_work.empty()) return std::nullopt;
+  // Made-up numbers depend on nothing that this machine does.
+  const BoxFacts before = study.made_up ? BoxFacts() : look_at_box(false);
+  std::vector<std::string> others = study.made_up ? std::vector<std::string>() : what_spoils(before, study);
+  if (!others.empty() && !input.judges_beside_other_work) {
+    record.input.other_work = std::move(others);
+    return std::nullopt;
+  }
   const std::vector<CheckedConfiguration> checked = checked_configurations(input.baseline, study);
   NightlyStudy nightly = nightly_study(input, checked);
   CpuWatch watch(::getpid(), study.hardware.cpu_cores);
   const auto look = [&] {
-    if (study.made_up) return;  // made-up numbers depend on nothing that others do
+    if (study.made_up) return;
     if (const auto snapshot = look_at_cpus()) watch.add(*snapshot);
   };
   look();
@@ -115,8 +145,10 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
   for (const CheckedConfiguration& each : checked)
     record.input.points.push_back(point_tonight(each, tonight.measured, record.input.objective));
   compare_rounds(record.input.points, record.input.objective);
-  std::vector<std::string> others = watch.disturbances();
-  for (std::string& other : others_on_gpu(study, console)) others.push_back(std::move(other));
+  for (std::string& other : watch.disturbances()) others.push_back(std::move(other));
+  if (!study.gpu_bus_id.empty())
+    for (std::string& other : newcomers(before, look_at_box(false), study.gpu_bus_id))
+      others.push_back(std::move(other));
   if (input.judges_beside_other_work && !others.empty())
     console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));
   else

@@ -85,20 +85,4 @@ int nvmlDeviceGetPowerUsage(FakeDevice* device, unsigned* milliwatts) {
   device->milliwatts = std::max(device->milliwatts_at_rest, device->milliwatts / 10 * 8);
   return success;
 }
-struct FakeProcess {
-  unsigned id;
-  unsigned long long used_memory;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-int nvmlDeviceGetComputeRunningProcesses_v3(FakeDevice* device, unsigned* count, FakeProcess* processes) {
-  constexpr int insufficient_size = 7;
-  if (device == &silent) return not_supported;
-  const unsigned running = device == &cooling ? 3 : 0;
-  const unsigned room = *count;
-  *count = running;
-  if (room < running) return insufficient_size;
-  for (unsigned i = 0; i < running; ++i) processes[i] = {4711 + i, i == 2 ? ~0ULL : 1ULL << 20, 0, 0};
-  return success;
-}
 }
