@@ -9,7 +9,7 @@
 #include "engine/facts/error.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_directory.h"
-#include "tuner/commands/tonight.h"
+#include "tuner/commands/neighbour_watch.h"
 #include "tuner/launch_profile.h"
 
 namespace moetune {

@@ -1,6 +1,7 @@
 #include "tuner/commands/nightly_study.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -89,6 +90,7 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
   const RunDirectory run =
       RunDirectory::create(nightly.run_path, request_of(nightly, study), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
+  const Study in_folder = with_folder(study, std::filesystem::absolute(run.path()).string());
 
   Progress progress(stderr, terminal_of(2), console.quiet);
   TuneRequest request;
@@ -112,14 +114,14 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
     return numbers;
   };
   request.timing_setup =
-      timing_setup(study, nightly.space ? turn_share * nightly.timing_seconds : nightly.timing_seconds);
+      timing_setup(in_folder, nightly.space ? turn_share * nightly.timing_seconds : nightly.timing_seconds);
   request.on_status = [&](const TuneStatus& status) {
     if (nightly.on_look) nightly.on_look();
     progress.show(status);
   };
   request.on_message = [&](const std::string& line) { progress.message(line); };
   const TuneResult tuned =
-      tune(request, searcher, log, target.runner_settings(study, nightly.timing_seconds), interruption);
+      tune(request, searcher, log, target.runner_settings(in_folder, nightly.timing_seconds), interruption);
   progress.clear();
 
   NightlyStudyResult result;

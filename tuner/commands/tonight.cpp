@@ -1,57 +1,15 @@
 #include "tuner/commands/tonight.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cctype>
-#include <chrono>
-#include <functional>
 
 #include <fmt/format.h>
 
-#include "tuner/commands/box_facts_of.h"
+#include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/run_paths.h"
-#include "tuner/metric_facts.h"
-#include "tuner/other_work.h"
 #include "tuner/round_values.h"
 
 namespace moetune {
 namespace {
-
-// Looks at most every two seconds: a look reads a file of every process.
-std::function<void()> occasionally(std::function<void()> look) {
-  using Clock = std::chrono::steady_clock;
-  return [look = std::move(look), last = Clock::now()]() mutable {
-    if (Clock::now() - last < std::chrono::seconds(2)) return;
-    last = Clock::now();
-    look();
-  };
-}
-
-// PCI addresses are written with four or eight digits of the domain, in either case.
-bool is_same_gpu(std::string_view one, std::string_view other) {
-  constexpr std::size_t short_form = 12;  // "0000:01:00.0"
-  const auto tail = [](std::string_view id) {
-    return id.substr(id.size() - std::min(id.size(), short_form));
-  };
-  return std::ranges::equal(tail(one), tail(other), [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  });
-}
-
-std::vector<GpuProcess> processes_on(const BoxFacts& box, const std::string& bus_id) {
-  const auto gpu =
-      std::ranges::find_if(box.gpus, [&](const GpuState& each) { return is_same_gpu(each.bus_id, bus_id); });
-  return gpu == box.gpus.end() ? std::vector<GpuProcess>() : gpu->processes;
-}
-
-// What makes every time of now worthless, in doctor's words: other work on the GPU, throttling, swapping.
-std::vector<std::string> what_spoils(const BoxFacts& box, const Study& study) {
-  std::vector<std::string> texts;
-  for (const Finding& finding : findings_for(box, study.device == DeviceKind::cuda))
-    if (finding.severity == Severity::spoils) texts.push_back(finding.what);
-  return texts;
-}
 
 // What the run says of one configuration tonight.
 NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStudyResult& measured,
@@ -102,53 +60,30 @@ NightlyStudy nightly_study(const TonightInput& input, const std::vector<CheckedC
 
 }  // namespace
 
-std::vector<std::string> newcomers(const BoxFacts& before, const BoxFacts& after, const std::string& bus_id) {
-  std::vector<std::string> names;
-  const std::vector<GpuProcess> known = processes_on(before, bus_id);
-  for (const GpuProcess& process : processes_on(after, bus_id)) {
-    if (process.is_ours || std::ranges::find(known, process.pid, &GpuProcess::pid) != known.end()) continue;
-    names.push_back(
-        fmt::format("{} on the GPU (process {}, {})",
-                    process.name.empty() ? "a process that cannot be seen from here" : process.name,
-                    process.pid, value_text("device_bytes", static_cast<double>(process.bytes))));
-  }
-  return names;
-}
-
 std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord& record,
                                        const Console& console, const Interruption& interruption) {
   const Study& study = input.study;
-  // Made-up numbers depend on nothing that this machine does.
-  const BoxFacts before = study.made_up ? BoxFacts() : look_at_box(false);
-  std::vector<std::string> others = study.made_up ? std::vector<std::string>() : what_spoils(before, study);
+  NeighbourWatch watch(study);
+  std::vector<std::string> others = watch.what_spoils();
   if (!others.empty() && !input.judges_beside_other_work) {
     record.input.other_work = std::move(others);
     return std::nullopt;
   }
   const std::vector<CheckedConfiguration> checked = checked_configurations(input.baseline, study);
   NightlyStudy nightly = nightly_study(input, checked);
-  CpuWatch watch(::getpid(), study.hardware.cpu_cores);
-  const auto look = [&] {
-    if (study.made_up) return;
-    if (const auto snapshot = look_at_cpus()) watch.add(*snapshot);
-  };
-  look();
-  nightly.on_look = occasionally(look);
+  nightly.on_look = [&] { watch.look(); };
   console.log(fmt::format(
       "{}\nmeasuring {} configurations in turns, the baseline's and its canaries; run directory {}",
       study_text(study), checked.size(), nightly.run_path));
   Tonight tonight{.run_path = nightly.run_path,
                   .measured = run_nightly_study(nightly, study, input.target, console, interruption)};
-  look();
   if (tonight.measured.interrupted) return std::nullopt;
   record.seconds = tonight.measured.measuring_seconds;
   for (const CheckedConfiguration& each : checked)
     record.input.points.push_back(point_tonight(each, tonight.measured, record.input.objective));
   compare_rounds(record.input.points, record.input.objective);
-  for (std::string& other : watch.disturbances()) others.push_back(std::move(other));
-  if (!study.gpu_bus_id.empty())
-    for (std::string& other : newcomers(before, look_at_box(false), study.gpu_bus_id))
-      others.push_back(std::move(other));
+  for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu()})
+    others.insert(others.end(), list.begin(), list.end());
   if (input.judges_beside_other_work && !others.empty())
     console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));
   else

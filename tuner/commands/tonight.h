@@ -8,7 +8,6 @@
 
 #include "tuner/commands/baseline.h"
 #include "tuner/commands/nightly_study.h"
-#include "tuner/doctor/box_facts.h"
 #include "tuner/final_round.h"
 #include "tuner/nightly_record.h"
 
@@ -32,10 +31,6 @@ struct Tonight {
   std::string run_path;
   NightlyStudyResult measured;
 };
-
-// Processes on that GPU after a measurement that were not there before it, by name; ours have ended by then.
-// Those that sit there all the time without working are doctor's to judge.
-std::vector<std::string> newcomers(const BoxFacts& before, const BoxFacts& after, const std::string& bus_id);
 
 // Fills the record's points, time and other work. Empty: other work was on the GPU from the start, so nothing
 // was measured; or it was interrupted, as the caller can see.

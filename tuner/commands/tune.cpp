@@ -20,6 +20,7 @@
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
 #include "tuner/commands/measurable.h"
+#include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
@@ -220,7 +221,11 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     return finalists(input);
   };
   request.timing_setup = timing_setup(study, turn_share * options.timing_seconds);
-  request.on_status = [&](const TuneStatus& status) { progress.show(status); };
+  NeighbourWatch neighbours(study);
+  request.on_status = [&](const TuneStatus& status) {
+    neighbours.look();
+    progress.show(status);
+  };
   request.on_message = [&](const std::string& line) { progress.message(line); };
   request.stops_before_final_round = seat != nullptr;
   TrialRunnerSettings runner_settings = options.target.runner_settings(study, options.timing_seconds);
@@ -239,6 +244,17 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
   outcome.document["interrupted"] = interrupted;
+  const std::vector<std::string> on_processors = neighbours.on_processors();
+  const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
+  outcome.document["other_work"] = on_processors;
+  for (const std::string& other : on_gpu) outcome.document["other_work"].push_back(other);
+  if (!on_processors.empty())
+    console.warn(fmt::format("moetune: other work ran beside it: {}. Turns of one pass share that, so their ratios hold; the times are not this "
+                             "machine's alone", fmt::join(on_processors, ", ")));
+  if (!on_gpu.empty()) {
+    console.warn(fmt::format("moetune: indeterminate: {} came while it was measured", fmt::join(on_gpu, ", ")));
+    outcome.code = ExitCode::indeterminate;
+  }
   if (interrupted) {
     outcome.code = ExitCode::interrupted;
     console.warn(fmt::format("moetune: interrupted after {} trials; 'moetune tune --resume --run {}' with the same options goes on",

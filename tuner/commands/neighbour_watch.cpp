@@ -1,0 +1,88 @@
+#include "tuner/commands/neighbour_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tuner/commands/box_facts_of.h"
+#include "tuner/metric_facts.h"
+
+namespace moetune {
+namespace {
+
+constexpr std::chrono::seconds between_looks(2);
+
+// PCI addresses are written with four or eight digits of the domain, in either case.
+bool is_same_gpu(std::string_view one, std::string_view other) {
+  constexpr std::size_t short_form = 12;  // "0000:01:00.0"
+  const auto tail = [](std::string_view id) {
+    return id.substr(id.size() - std::min(id.size(), short_form));
+  };
+  return std::ranges::equal(tail(one), tail(other), [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  });
+}
+
+std::vector<GpuProcess> processes_on(const BoxFacts& box, const std::string& bus_id) {
+  const auto gpu =
+      std::ranges::find_if(box.gpus, [&](const GpuState& each) { return is_same_gpu(each.bus_id, bus_id); });
+  return gpu == box.gpus.end() ? std::vector<GpuProcess>() : gpu->processes;
+}
+
+}  // namespace
+
+NeighbourWatch::NeighbourWatch(const Study& study)
+    : is_made_up_(study.made_up),
+      runs_on_gpu_(study.device == DeviceKind::cuda),
+      gpu_bus_id_(study.gpu_bus_id),
+      before_(study.made_up ? BoxFacts() : look_at_box(false)),
+      cpus_(::getpid(), study.hardware.cpu_cores) {
+  look_now();
+}
+
+void NeighbourWatch::look_now() {
+  last_look_ = std::chrono::steady_clock::now();
+  if (is_made_up_) return;
+  if (const auto snapshot = look_at_cpus()) cpus_.add(*snapshot);
+}
+
+void NeighbourWatch::look() {
+  if (std::chrono::steady_clock::now() - last_look_ >= between_looks) look_now();
+}
+
+std::vector<std::string> NeighbourWatch::what_spoils() const {
+  std::vector<std::string> texts;
+  if (is_made_up_) return texts;
+  for (const Finding& finding : findings_for(before_, runs_on_gpu_))
+    if (finding.severity == Severity::spoils) texts.push_back(finding.what);
+  return texts;
+}
+
+std::vector<std::string> NeighbourWatch::on_processors() {
+  look_now();
+  return cpus_.disturbances();
+}
+
+std::vector<std::string> NeighbourWatch::newcomers_on_gpu() const {
+  if (is_made_up_ || gpu_bus_id_.empty()) return {};
+  return newcomers(before_, look_at_box(false), gpu_bus_id_);
+}
+
+std::vector<std::string> newcomers(const BoxFacts& before, const BoxFacts& after, const std::string& bus_id) {
+  std::vector<std::string> names;
+  const std::vector<GpuProcess> known = processes_on(before, bus_id);
+  for (const GpuProcess& process : processes_on(after, bus_id)) {
+    if (process.is_ours || std::ranges::find(known, process.pid, &GpuProcess::pid) != known.end()) continue;
+    names.push_back(
+        fmt::format("{} on the GPU (process {}, {})",
+                    process.name.empty() ? "a process that cannot be seen from here" : process.name,
+                    process.pid, value_text("device_bytes", static_cast<double>(process.bytes))));
+  }
+  return names;
+}
+
+}  // namespace moetune
