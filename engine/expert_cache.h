@@ -13,6 +13,7 @@
 
 #include "engine/expert_store.h"
 #include "engine/slot_directory.h"
+#include "engine/sync_tax/step_recorder.h"
 #include "kernels/buffer.h"
 #include "kernels/device.h"
 #include "kernels/tensor.h"
@@ -55,6 +56,7 @@ class ExpertCache {
   const SlotDirectory& directory() const { return directory_; }
   const Counters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
+  void record_loads(StepRecorder* recorder) { recorder_ = recorder; }  // null: no longer
   std::int64_t device_bytes() const { return slots_.bytes() + tables_.bytes() + wave_table_.bytes(); }
 
   // What a cache of this shape will hold on its device.
@@ -93,6 +95,7 @@ class ExpertCache {
   std::vector<std::int32_t> masked_table_;
   std::vector<std::int32_t> resident_table_;
   Counters counters_;
+  StepRecorder* recorder_ = nullptr;
 };
 
 }  // namespace moetune

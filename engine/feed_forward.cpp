@@ -2,6 +2,7 @@
 #include "engine/feed_forward.h"
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -66,6 +67,7 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int 
   const std::int64_t tokens = normed.dim(0);
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})};
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
   if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
   run(rank.device, Router{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
                           .norm = weights.post_attention_norm,
@@ -110,20 +112,32 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
 void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, const Tensor& y) {
   ExpertCache& cache = *rank.cache;
   if (!rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
-  cache.begin_layer(moe_layer, rank.chosen_ids);
-  while (cache.next_wave()) run(rank.device, ffn_of(rank, x, chosen));
-  run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+  const auto next_wave = [&](bool is_first) {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    if (is_first) cache.begin_layer(moe_layer, rank.chosen_ids);
+    return cache.next_wave();
+  };
+  for (bool is_first = true; next_wave(is_first); is_first = false) {
+    OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
+    ExpertFfn ffn = ffn_of(rank, x, chosen);
+    if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
+    run(rank.device, ffn);
+  }
+  run(rank, Row::down_combine,
+      Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
-void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
+void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
   const std::int64_t inner = weights.gate.layout.out;
-  run(rank.device, FeedForward{.x = x,
-                               .gate = weights.gate,
-                               .up = weights.up,
-                               .down = weights.down,
-                               .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-                               .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
-                               .y = y});
+  run(rank, row,
+      FeedForward{.x = x,
+                  .gate = weights.gate,
+                  .up = weights.up,
+                  .down = weights.down,
+                  .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
+                  .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+                  .y = y});
 }
 
 }  // namespace
@@ -131,11 +145,12 @@ void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, c
 void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) {
   const std::int64_t hidden = rank.spec->hidden;
   const Tensor normed = first_rows(rank.scratch.normed, {tokens, hidden});
-  run(rank.device, RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
-                           .weight = weights.post_attention_norm,
-                           .y = normed,
-                           .eps = static_cast<float>(rank.spec->rms_eps)});
-  run_dense(rank, weights.dense, normed, begin_half_layer(rank, tokens));
+  run(rank, Row::dense,
+      RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
+              .weight = weights.post_attention_norm,
+              .y = normed,
+              .eps = static_cast<float>(rank.spec->rms_eps)});
+  run_dense(rank, weights.dense, Row::dense, normed, begin_half_layer(rank, tokens));
 }
 
 void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
@@ -150,18 +165,21 @@ void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tens
 }
 
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
-  run_dense(rank, weights.shared, x, y);
+  run_dense(rank, weights.shared, Row::shared, x, y);
 }
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
   const Chosen chosen = route(rank, weights, x, layer);
-  if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
-  show_to_observer(rank, chosen, layer);
+  if (rank.host_must_know()) {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    read_back(rank, chosen.ids, rank.chosen_ids);
+    show_to_observer(rank, chosen, layer);
+  }
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, moe_layer, output);
-  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, x, output);
+  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, Row::shared, x, output);
 }
 
 }  // namespace moetune

@@ -13,9 +13,11 @@
 #include "engine/kv_cache.h"
 #include "engine/scratch.h"
 #include "engine/shard.h"
+#include "engine/sync_tax/step_recorder.h"
 #include "engine/weights.h"
 #include "kernels/collective.h"
 #include "kernels/device.h"
+#include "kernels/run.h"
 
 namespace moetune {
 
@@ -39,6 +41,7 @@ struct Rank {
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
   std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;
+  StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
 
   Rank(const Cpu& cpu, Device on);
@@ -48,6 +51,13 @@ struct Rank {
   // for it would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
   bool host_must_know() const;
 };
+
+// An op of the model, recorded where somebody records.
+template <class Op>
+void run(Rank& rank, Row row, const Op& op) {
+  const OpScope scope(rank.recorder, Activity::compute, row);
+  run(rank.device, op);
+}
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.
 void all_reduce(Rank& rank, const Tensor& x);

@@ -53,6 +53,9 @@ struct Recommendation {
   // What the verdict rests on; empty: on the search alone, as `caution` then says wherever a final round
   // could tell more.
   std::optional<FinalRound> final_round = std::nullopt;
+  // Another study of the same may recommend another configuration, whose first objective then probably lies within this share of
+  // the recommended one's: the 1 % within which simplicity decides, and what the round could not tell. Empty: no final round.
+  std::optional<double> tolerance = std::nullopt;
   std::string caution = "";
 };
 
@@ -74,7 +77,9 @@ std::vector<std::int64_t> finalists(const ChoiceInput& input);
 // whole; with a final round: whose paired ratio to the default has an interval beyond 1 as a whole.
 // 4. Of those that are, and lie within 1 % of the best, the one with the fewest changes from the default
 // wins; then
-//    the better value; then the lower trial number.
+//    the better value; then the lower trial number. The default itself has the fewest: what is better by less than 1 % does not
+//    replace it.
+// 5. Where something looks better and rule 3 does not hold, the verdict is "indeterminate", with what would end it.
 Recommendation choose(const ChoiceInput& input);
 
 }  // namespace moetune

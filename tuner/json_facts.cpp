@@ -66,6 +66,7 @@ json to_json_value(const HardwareFingerprint& hardware) {
           {"compute_capability", hardware.compute_capability},
           {"multiprocessors", hardware.multiprocessors},
           {"idle_watts", hardware.idle_watts},
+          {"power_limit_watts", hardware.power_limit_watts},
           {"os", hardware.os},
           {"build", hardware.build}};
 }
@@ -74,7 +75,7 @@ HardwareFingerprint hardware_from_json(const json& object, const std::string& wh
   const JsonFields fields(object, where);
   fields.only({"device", "gpu_count", "device_bytes", "cpu_name", "cpu_cores", "simd", "host_bytes",
                "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda",
-               "compute_capability", "multiprocessors", "idle_watts", "os", "build"});
+               "compute_capability", "multiprocessors", "idle_watts", "power_limit_watts", "os", "build"});
   constexpr double fastest_gb_per_s = 1e9;
   constexpr double most_watts = 1e6;
   HardwareFingerprint hardware;
@@ -94,6 +95,8 @@ HardwareFingerprint hardware_from_json(const json& object, const std::string& wh
   hardware.compute_capability = fields.text_or("compute_capability", "");
   hardware.multiprocessors = integer_or(fields, "multiprocessors", 0, most_cores, 0);
   if (fields.has("idle_watts")) hardware.idle_watts = number_between(fields, "idle_watts", 0.0, most_watts);
+  if (fields.has("power_limit_watts"))
+    hardware.power_limit_watts = number_between(fields, "power_limit_watts", 0.0, most_watts);
   hardware.os = fields.text("os");
   hardware.build = fields.text("build");
   return hardware;

@@ -12,7 +12,7 @@ namespace moetune {
 namespace {
 using enum Direction;
 
-constexpr std::array<MetricFacts, 25> table{{
+constexpr auto table = std::to_array<MetricFacts>({
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}, true},
     {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}, true},
     {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}, true},
@@ -29,6 +29,13 @@ constexpr std::array<MetricFacts, 25> table{{
      "share of a token's time that is communication, loading, synchronisation and gaps",
      {},
      true},
+    {"tax_communication_ms", smaller_is_better, "ms per token", "exposed communication", {}, true},
+    {"tax_expert_loading_ms", smaller_is_better, "ms per token", "exposed loading of experts", {}, true},
+    {"tax_synchronisation_ms", smaller_is_better, "ms per token", "waiting for the host", {}, true},
+    {"tax_launch_gaps_ms", smaller_is_better, "ms per token", "nothing runs and nobody waits", {}, true},
+    {"tax_router_ms", neither, "ms per token", "exposed router", {}, true},
+    {"tax_compute_ms", neither, "ms per token", "exposed compute", {}, true},
+    {"tax_unexplained_ms", neither, "ms per token", "what the recorded parts do not explain, with its sign", {}, true},
     {"kl_mean", smaller_is_better, "nats", "mean KL(reference || configuration) per position",
      widest_gate_kl},
     {"kl_p99", smaller_is_better, "nats", "99th percentile of the KL over positions", {}},
@@ -49,7 +56,7 @@ constexpr std::array<MetricFacts, 25> table{{
     {"link_gb_s", neither, "GB/s", "bytes of missing experts over time", {}},
     {"joules_per_token", smaller_is_better, "J per token", "energy per output token", {}, true},
     {"usd_per_mtok", smaller_is_better, "USD per million tokens", "price of a million output tokens", {}, true},
-}};
+});
 
 // Three significant digits, without an exponent for everyday sizes.
 std::string rounded(double value) {

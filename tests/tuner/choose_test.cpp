@@ -114,7 +114,7 @@ TEST(Choose, TouchingIntervalsOverlap) {
   run.add({}, 0.50, 0.0, 0.0, 1.0);
   run.add({{"top_k", "7"}}, 0.50, 0.0, 0.001);
   EXPECT_EQ(run.choice().verdict, Verdict::default_stays);
-  run.add({{"top_k", "6"}}, 0.4999, 0.0, 0.001);
+  run.add({{"top_k", "6"}}, 0.49, 0.0, 0.001);
   EXPECT_EQ(run.choice().verdict, Verdict::replaced);
 }
 

@@ -66,11 +66,12 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
         "CPU threads (default: all that this process may use)");
   }
   if (takes.workload) {
-    add_text_option(command, "--workload", common.workload, "NAME|FILE",
-                    "Workload, or a JSON file with one; see 'moetune list workloads'");
+    if (takes.workload_name)
+      add_text_option(command, "--workload", common.workload, "NAME|FILE",
+                      "Workload, or a JSON file with one; see 'moetune list workloads'");
     add_text_option(command, "--calibration", common.calibration, "FILE",
                     "Text to prompt with and to score accuracy on (default: the model's own)");
-    add_parsed_option(
+    if (takes.workload_name) add_parsed_option(
         command, "--seed", common.seed,
         [](const std::string& flag, const std::string& text) {
           return parse_whole_number(flag, text, 0, std::numeric_limits<std::int64_t>::max());
@@ -87,6 +88,7 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
 }
 
 std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec, std::map<std::string, std::string>* cuts) {
+  if (common.fixed_workload) return {*common.fixed_workload};
   std::vector<Workload> workloads;
   for (const std::string& name : split_list("--workload", common.workload)) {
     std::optional<Workload> workload = workload_in_file(name);

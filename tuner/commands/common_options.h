@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct CommonOptions {
   std::string model = "tiny-moe";
   std::string device = "auto";
   std::string workload = "chat";
+  std::optional<Workload> fixed_workload;  // as a profile has it; instead of `workload`
   std::string calibration;               // empty: the model's own
   std::uint64_t seed = 1;
   int threads = 0;                       // 0: all this process may use
@@ -31,6 +33,7 @@ struct CommonOptions {
 struct TakesOptions {
   bool model = true;
   bool workload = true;
+  bool workload_name = true;  // --workload and --seed among them: a profile may have settled both
 };
 
 // Values are checked while they are read: InputError names flag, value and what is accepted.

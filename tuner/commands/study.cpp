@@ -135,6 +135,7 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   study.unused_gpu = unused_gpu_message(device);
   if (device.gpu) study.warnings = warnings_about(*device.gpu);
   study.counts_energy = device.gpu && device.gpu->power_problem.empty();
+  if (device.gpu) study.gpu_bus_id = device.gpu->bus_id;
   study.why_cpu = device.why_cpu;
   const TokenSource text = calibration_tokens(checkpoint, common.calibration, 1 << 16);
   study.conditions = {{"workload", to_json_value(workload)},

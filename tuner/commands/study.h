@@ -29,6 +29,7 @@ struct Study {
   bool made_up = false;          // synthetic target: no number of it says anything about a machine
   std::vector<std::string> remarks;  // said once, before anything is measured
   DeviceKind device = DeviceKind::cpu;
+  std::string gpu_bus_id;             // of the GPU it runs on; empty on a CPU
   std::string why_cpu;                // although a GPU would have been taken; part of study_text()
   std::string unused_gpu;             // there is one, and it cannot be used: said first and last
   std::vector<std::string> warnings;  // said even where remarks are not wanted

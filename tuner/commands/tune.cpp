@@ -15,6 +15,7 @@
 #include "moetune/build_info.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
+#include "tuner/commands/box_facts_of.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
@@ -24,6 +25,7 @@
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/doctor/box_json.h"
 #include "tuner/interruption.h"
 #include "tuner/json_facts.h"
 #include "tuner/progress.h"
@@ -57,6 +59,8 @@ struct TuneOptions {
   std::string run;
   bool resume = false;
   bool save = false;
+  bool force = false;
+  std::string box;  // file; empty: this machine
   std::vector<std::string> command_line;
 };
 
@@ -211,6 +215,28 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   return outcome;
 }
 
+// What doctor says before anything is measured; empty: go on.
+std::optional<nlohmann::json> spoiling_findings(const TuneOptions& options, const Study& study) {
+  if (study.made_up && options.box.empty()) return std::nullopt;
+  const Console& console = options.common.console;
+  const BoxFacts box = options.box.empty() ? look_at_box(false) : read_box_file(options.box);
+  nlohmann::json spoiling = nlohmann::json::array();
+  for (const Finding& finding : findings_for(box, study.device == DeviceKind::cuda)) {
+    const std::string words = fmt::format("doctor: {}: {}; helps: {}", finding.what, finding.consequence, finding.remedy);
+    if (finding.severity == Severity::warning) console.log(words);
+    if (finding.severity != Severity::spoils) continue;
+    console.warn(words);
+    spoiling.push_back(to_json_value(finding));
+  }
+  if (spoiling.empty()) return std::nullopt;
+  if (options.force) {
+    console.warn("measuring all the same (--force): no number of this run says what the machine can do");
+    return std::nullopt;
+  }
+  console.warn("moetune: nothing was measured, it could not be trusted; --force measures all the same");
+  return spoiling;
+}
+
 ExitCode run_tune(const TuneOptions& options) {
   const Console& console = options.common.console;
   // Texts that are only looked at later are read once now: a slip must not cost the time of opening a model.
@@ -231,6 +257,11 @@ ExitCode run_tune(const TuneOptions& options) {
   if (studies.size() > 1 && !options.run.empty())
     throw InputError("--run", "'" + options.run + "' with several workloads", "one workload, or no --run");
   if (studies.size() > 1 && options.resume) throw InputError("--resume", "with several workloads", "one workload");
+
+  if (const std::optional<nlohmann::json> findings = spoiling_findings(options, studies.front())) {
+    console.document({{"indeterminate", true}, {"findings", *findings}});
+    return ExitCode::indeterminate;
+  }
 
   const Interruption interruption;
   nlohmann::json documents = nlohmann::json::array();
@@ -277,7 +308,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
       "  moetune tune\n"
       "  moetune tune --model DIR --workload chat --budget 20m\n"
       "  moetune tune --resume\n\n"
-      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 5 the box spoils every measurement, 130 interrupted with state saved.");
   add_text_option(command, "--space", options->space, "NAME|FILE", "What may vary; see 'moetune list spaces'");
   add_text_option(command, "--searcher", options->searcher, "NAME", "Who proposes; see 'moetune list searchers'");
   add_parsed_option(
@@ -294,6 +325,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
   add_text_option(command, "--slo", options->slo, "METRIC=TIME", "A limit a recommendation must keep, such as tpot_p99=20ms");
   add_text_option(command, "--run", options->run, "DIR", "Run directory (default: runs/<time>-<model>-<workload>)");
   add_flag(command, "--resume", options->resume, "Go on with --run DIR, or with the latest run");
+  add_flag(command, "--force", options->force, "Measure although doctor finds what spoils it (exit code 5 otherwise)");
   add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
   add_read_option(
       command, "--warm-start",
@@ -301,6 +333,8 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
       "...", "Not in this build yet");
   add_common_options(command, options->common, {.model = true, .workload = true});
   auto testing_options = add_target_options(command, options->target);
+  testing_options.push_back(
+      hidden(add_text_option(command, "--box", options->box, "FILE", "Take another box for this one; see doctor --box")));
   options->command_line = command_line;
   return {&command, [options] { return run_tune(*options); }, testing_options};
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -22,7 +24,10 @@
 #include "tuner/targets/arrivals.h"
 #include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
+#include "tuner/targets/run_watch.h"
+#include "tuner/targets/tax_run.h"
 #include "tuner/targets/teacher_forcing.h"
+#include "tuner/targets/throttle.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/workload_run.h"
 
@@ -131,7 +136,8 @@ std::int64_t storable_positions(const ModelSpec& spec) {
 }  // namespace
 
 nlohmann::json to_json_value(const EngineTargetSetup& setup) {
-  return {{"model", setup.model_directory},
+  nlohmann::json object{
+          {"model", setup.model_directory},
           {"workload", to_json_value(setup.workload)},
           {"calibration", setup.calibration_file},
           {"device", setup.device == DeviceKind::cuda ? "cuda" : "cpu"},
@@ -141,7 +147,10 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"latency_seconds", setup.latency_seconds},
           {"usd_per_hour", setup.usd_per_hour},
           {"study_folder", setup.study_folder},
-          {"timing_only", setup.timing_only}};
+          {"timing_only", setup.timing_only},
+          {"injected_delay_ms", setup.injected_delay_ms}};
+  if (!setup.samples_out.empty()) object["samples_out"] = setup.samples_out;
+  return object;
 }
 
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where) {
@@ -157,7 +166,9 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.latency_seconds = fields.number("latency_seconds");
   setup.usd_per_hour = fields.number("usd_per_hour");
   setup.study_folder = fields.text("study_folder");
+  setup.samples_out = fields.text_or("samples_out", "");
   setup.timing_only = fields.flag("timing_only");
+  setup.injected_delay_ms = fields.number("injected_delay_ms");
   return setup;
 }
 
@@ -264,11 +275,25 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
     say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
 }
 
+// Of the device that computes: a CPU that is held back while a GPU computes shows in the times of few workloads.
+ThrottleCounter EngineTarget::throttle_counter() {
+  if (setup_.device == DeviceKind::cpu) return cpu_throttle_counter();
+  if (!heat_) heat_ = power_of_gpu();
+  if (!heat_) return {};
+  return [this] { return heat_->slowed_by_heat_ns(); };
+}
+
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
+  if (setup_.injected_delay_ms > 0.0)
+    engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](auto&&...) {
+      std::this_thread::sleep_for(delay);
+    });
   const bool counts_energy = power_ && power_->problem().empty();
+  RunWatch watch(setup_.samples_out, throttle_counter());
   const LatencyResult latency =
       measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,
-                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter());
+                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
+                      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); });
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
   if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
@@ -276,6 +301,11 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
   metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
+  if (setup_.device == DeviceKind::cpu &&
+      is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds)) {
+    progress("recording where the time goes");
+    metrics.merge(tax_metrics(measure_tax(engine, setup_.workload, text_, 0.0, {}).decode.typical));
+  }
   if (setup_.usd_per_hour > 0.0)
     metrics["usd_per_mtok"] = price_per_million_tokens(metrics.at("tokens_per_s"), setup_.usd_per_hour);
   return metrics;

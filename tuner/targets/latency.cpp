@@ -55,7 +55,7 @@ Measurement first_token_without_reading_ahead(Engine& engine, Workload workload,
 
 LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
                               const std::function<void(const std::string& words)>& progress, const EnergyCounter& joules,
-                              const StepPrice& price) {
+                              const StepPrice& price, const RunObserver& observe) {
   OccasionalWords say(progress);
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
@@ -63,6 +63,7 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   for (double seconds = 0.0; !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
     say([&] { return fmt::format("warming up, run {}", warm_up.count() + 1); });
     const RunTimes times = run_workload(engine, workload, text, window++, price);
+    if (observe) observe(times, true);
     warm_up.add(sample_of(times));
     seconds += times.seconds;
     run_seconds = times.seconds;
@@ -80,6 +81,8 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   count_energy(0);
   const std::int64_t likely_runs = static_cast<std::int64_t>(most_seconds / run_seconds);
   StopRule stop({.relative_width = narrow_interval, .at_least = fewest_runs(run_seconds, most_seconds), .seconds = most_seconds});
+  std::int64_t left_out = 0;
+  std::int64_t throttled_but_counted = 0;
   std::vector<double> run_token_ms;
   std::vector<double> token_ms;
   std::vector<double> run_first_token_ms;
@@ -92,6 +95,14 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
     say([&] { return fmt::format("timing, run {} of about {}", stop.count() + 1, std::max(likely_runs, stop.count() + 1)); });
     const RunTimes times = run_workload(engine, workload, text, window++, price);
     count_energy(times.output_tokens);
+    if (observe && !observe(times, false)) {
+      if (left_out < likely_runs / 2) {
+        ++left_out;
+        stop.leave_out(times.seconds);
+        continue;
+      }
+      ++throttled_but_counted;
+    }
     run_first_token_ms.push_back(times.mean_first_token_ms());
     for (const double ms : times.first_token_ms()) first_token_ms.push_back(ms);
     load.add(times);
@@ -101,23 +112,28 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
     stop.add(sample_of(times), times.seconds);
   }
 
+  std::string stopped = stop.reason();
+  if (throttled_but_counted > 0)
+    stopped += fmt::format("; throttled in {} of {} runs that count", throttled_but_counted, stop.count());
   LatencyResult result;
   result.stats = engine.stats();
   if (!run_token_ms.empty()) {
-    Measurement& tpot = result.metrics["tpot_ms"] = time_measurement(run_token_ms, stop.reason());
+    Measurement& tpot = result.metrics["tpot_ms"] = time_measurement(run_token_ms, stopped);
     tpot.p99 = p99(token_ms);
     tpot.n = std::ssize(token_ms);
   }
-  result.metrics["ttft_ms"] = over_runs(run_first_token_ms, first_token_ms, stop.reason());
-  result.metrics["tokens_per_s"] = time_measurement(tokens_per_s, stop.reason());
+  result.metrics["ttft_ms"] = over_runs(run_first_token_ms, first_token_ms, stopped);
+  result.metrics["tokens_per_s"] = time_measurement(tokens_per_s, stopped);
   result.metrics["tokens_per_s"].p99.reset();  // of a rate the high end is the good one
-  result.metrics.merge(load.metrics(stop.reason()));
+  result.metrics.merge(load.metrics(stopped));
   if (workload.prewarmed && workload.typed_pieces > 1 && engine.options().prefix_cache)
     result.metrics["ttft_whole_ms"] = first_token_without_reading_ahead(
-        engine, workload, text, first_window, std::min(std::ssize(run_first_token_ms), most_whole_runs), stop.reason(), price);
-  // It travels with every number, wherever that goes: the clock jumped over the pauses.
-  if (!pauses_note(workload).empty())
-    for (auto& [name, measurement] : result.metrics) measurement.stopped += "; pauses counted, not waited for";
+        engine, workload, text, first_window, std::min(std::ssize(run_first_token_ms), most_whole_runs), stopped, price);
+  for (auto& [name, measurement] : result.metrics) {
+    measurement.throttled = left_out;
+    // It travels with every number, wherever that goes: the clock jumped over the pauses.
+    if (!pauses_note(workload).empty()) measurement.stopped += "; pauses counted, not waited for";
+  }
   if (const auto per_token = energy.joules_per_token(); per_token && counts_energy)
     result.metrics["joules_per_token"] = *per_token;
   else if (joules)
