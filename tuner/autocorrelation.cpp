@@ -9,9 +9,6 @@
 namespace moetune {
 namespace {
 
-// Deviations of noise that a first lag may show without counting. Few: to miss a correlation makes an interval too narrow, to see
-// one where there is none makes it a fifth wider.
-constexpr double noise_allowed = 0.5;
 // A correlation that lasts longer than a few hundred samples is a drift, which no number of samples averages
 // away.
 constexpr std::size_t longest_lag = 512;
@@ -54,7 +51,7 @@ std::vector<double> autocorrelations(std::span<const double> values, std::size_t
   return lags;
 }
 
-double correlation_time(std::span<const double> values) {
+double correlation_time(std::span<const double> values, double noise_allowed) {
   const std::size_t count = values.size();
   if (count < fewest_for_correlation) return 1.0;
   const auto n = static_cast<double>(count);

@@ -19,8 +19,9 @@ std::vector<double> autocorrelations(std::span<const double> values, std::size_t
 // 1 + 2 x the sum of the autocorrelations of "above or below the median", which is what the noise of a median
 // depends on, and which outliers do not bend. The sum ends where the sum of two neighbouring lags is not
 // positive any more (Geyer, Statistical Science 1992), each lag made larger by what an estimate from few
-// samples falls short. 1 where the first lag is no more than half its noise, and below fewest_for_correlation samples.
-// Between 1 and values.size().
-double correlation_time(std::span<const double> values);
+// samples falls short. Between 1 and values.size(); 1 below fewest_for_correlation samples. noise_allowed: 1
+// too where the first lag is within so many deviations of chance. Few for what may well be correlated: to
+// miss it makes an interval too narrow, to see one where there is none makes it a fifth wider.
+double correlation_time(std::span<const double> values, double noise_allowed = 0.0);
 
 }  // namespace moetune

@@ -17,7 +17,8 @@ std::vector<double> ranks_of(std::span<const double> values) {
   for (std::size_t first = 0; first < order.size();) {
     std::size_t last = first;
     while (last + 1 < order.size() && values[order[last + 1]] == values[order[first]]) ++last;
-    for (std::size_t i = first; i <= last; ++i) ranks[order[i]] = 1.0 + 0.5 * static_cast<double>(first + last);
+    for (std::size_t i = first; i <= last; ++i)
+      ranks[order[i]] = 1.0 + 0.5 * static_cast<double>(first + last);
     first = last + 1;
   }
   return ranks;

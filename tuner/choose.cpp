@@ -113,7 +113,8 @@ class Choice {
   }
 
  private:
-  // Those with the same weights stand together, in the order of the first of each: in turns they then share what is loaded.
+  // Those with the same weights stand together, in the order of the first of each: in turns they then share
+  // what is loaded.
   std::vector<std::int64_t> by_weights(const std::vector<std::int64_t>& numbers) const {
     std::vector<std::string> keys;
     std::vector<std::vector<std::int64_t>> groups;
@@ -176,9 +177,10 @@ class Choice {
       return made(Verdict::default_stays, *default_,
                   own + " No acceptable configuration was measured to be better.");
     if (best.ratio)
-      return made(Verdict::indeterminate, *default_,
-                  fmt::format("{} Indeterminate: {} is {} the default's, which may be no difference at all{}.",
-                              own, named(best), ratio_text(*best.ratio), passes_wanted(*best.ratio)));
+      return made(
+          Verdict::indeterminate, *default_,
+          fmt::format("{} Indeterminate: {} is {} the default's, which may be no difference at all{}.", own,
+                      named(best), ratio_text(*best.ratio), passes_wanted(*best.ratio)));
     const std::string doubt = best.interval && default_->interval
                                   ? "but the intervals overlap"
                                   : "but there are too few samples for an interval";
@@ -190,10 +192,11 @@ class Choice {
   // Beyond doubt, but so little that rule 4 prefers what needs no change.
   Recommendation too_little(const Contender& best) const {
     return made(Verdict::default_stays, *default_,
-                fmt::format("The default configuration stays: {}{}; {}. {} is {}, which is within 1 %, and the default needs no "
+                fmt::format("The default configuration stays: {}{}; {}. {} is {}, which is within 1 %, and "
+                            "the default needs no "
                             "change.",
-                            measured_text(*default_, objective_), in_turns(), gate_text(*default_, input_), named(best),
-                            better_text(best, *default_)));
+                            measured_text(*default_, objective_), in_turns(), gate_text(*default_, input_),
+                            named(best), better_text(best, *default_)));
   }
 
   // "; about 40 passes instead of 9 would tell"
@@ -203,7 +206,8 @@ class Choice {
     const double reach = is_under ? *ratio.high - ratio.value : ratio.value - *ratio.low;
     const double margin = std::abs(1.0 - ratio.value);
     if (margin < as_good) return ", and less than 1 % does not matter";
-    return fmt::format("; about {} passes instead of {} would tell", rounds_to_narrow(round_->passes, reach, margin), round_->passes);
+    return fmt::format("; about {} passes instead of {} would tell",
+                       rounds_to_narrow(round_->passes, reach, margin), round_->passes);
   }
 
   std::string samples_wanted(const Contender& best) const {
@@ -279,16 +283,20 @@ class Choice {
 
   // Where nothing keeps the level, all that is accurate enough stays acceptable: see contenders().
   bool misses_required_slo() const {
-    return input_.slo_required && std::ranges::all_of(acceptable_, [](const Contender* one) { return one->keeps_slo == false; });
+    return input_.slo_required &&
+           std::ranges::all_of(acceptable_, [](const Contender* one) { return one->keeps_slo == false; });
   }
 
   Recommendation nothing_keeps_slo() const {
-    const auto value = [&](const Contender* contender) { return value_for(*input_.slo, contender->metrics).value_or(HUGE_VAL); };
+    const auto value = [&](const Contender* contender) {
+      return value_for(*input_.slo, contender->metrics).value_or(HUGE_VAL);
+    };
     const Contender& nearest = **std::ranges::min_element(acceptable_, {}, value);
     const std::string words = slo_text(nearest, input_);
     return {Verdict::nothing_keeps_slo,
             {},
-            fmt::format("No recommendation: none of {} acceptable configurations keeps the service level that was asked for. The "
+            fmt::format("No recommendation: none of {} acceptable configurations keeps the service level "
+                        "that was asked for. The "
                         "nearest, {}, {}.",
                         acceptable_.size(), named(nearest), words),
             nearest.trial->number,
@@ -345,17 +353,21 @@ bool keeps_accuracy(const Configuration& configuration, const Configuration& def
   return std::all_of(parameters.begin(), parameters.end(), [&](const std::string& name) {
     const auto own = configuration.values.find(name);
     const auto theirs = default_configuration.values.find(name);
-    return own == configuration.values.end() || theirs == default_configuration.values.end() || own->second == theirs->second;
+    return own == configuration.values.end() || theirs == default_configuration.values.end() ||
+           own->second == theirs->second;
   });
 }
 
 namespace {
 
-// How far the true value of what another study recommends may lie from this one's: a finalist passes for the best as long as its
-// interval reaches there.
-std::optional<double> tolerance_of(const Recommendation& recommendation, const FinalRound& round, const Objective& objective) {
+// How far the true value of what another study recommends may lie from this one's: a finalist passes for the
+// best as long as its interval reaches there.
+std::optional<double> tolerance_of(const Recommendation& recommendation, const FinalRound& round,
+                                   const Objective& objective) {
   if (!recommendation.trial) return std::nullopt;
-  const auto better_end = [&](const Measurement& ratio) { return objective.maximize ? *ratio.high : *ratio.low; };
+  const auto better_end = [&](const Measurement& ratio) {
+    return objective.maximize ? *ratio.high : *ratio.low;
+  };
   const Finalist* chosen = round.find(*recommendation.trial);
   if (chosen == nullptr) return std::nullopt;
   if (chosen->ratio) {

@@ -16,17 +16,18 @@ bool is_of_round(const Trial& trial, std::span<const std::int64_t> finalists, st
   return trial.turn && trial.turn->after == after && std::ranges::equal(trial.turn->finalists, finalists);
 }
 
-// Whose turn it is: two passes are a block, forwards and backwards (A B C, C B A), so that what grows evenly hits all of them
-// alike; the start moves on by one from block to block, so that no finalist is always the first of a fresh process.
+// Whose turn it is: two passes are a block, forwards and backwards (A B C, C B A), so that what grows evenly
+// hits all of them alike; the start moves on by one from block to block, so that no finalist is always the
+// first of a fresh process.
 std::int64_t at_turn(std::span<const std::int64_t> finalists, std::int64_t pass, std::size_t place) {
   const std::size_t count = finalists.size();
   const auto start = static_cast<std::size_t>(pass / 2) % count;
   return finalists[(start + (pass % 2 == 0 ? place : count - 1 - place)) % count];
 }
 
-// The ratios of the passes as one: their median, between order statistics, which a disturbed pass on either side does not move.
-// challengers: each of so many has its own chance to look better by luck; the interval is wide enough that all of theirs hold at
-// once with 95 % (Bonferroni).
+// The ratios of the passes as one: their median, between order statistics, which a disturbed pass on either
+// side does not move. challengers: each of so many has its own chance to look better by luck; the interval is
+// wide enough that all of theirs hold at once with 95 % (Bonferroni).
 Measurement over_passes(const std::vector<Measurement>& ratios, std::size_t challengers) {
   Measurement all = over_processes(ratios);
   std::vector<double> values;

@@ -14,21 +14,19 @@
 namespace moetune {
 namespace {
 
-// A rate above 0 in GB/s.
-double rate(const JsonFields& fields, const char* name) {
+double above_zero(const JsonFields& fields, const char* name, const char* unit) {
   const double value = fields.number(name);
-  if (value <= 0.0) refuse(fields.place(name), shown(fields.required(name)), "GB/s, above 0");
+  if (value <= 0.0) refuse(fields.place(name), shown(fields.required(name)), std::string(unit) + ", above 0");
   return value;
 }
 
 // {"usd": 1599, "source": "...", "date": "..."}; absent or null: not known.
 std::optional<double> price(const JsonFields& fields, const char* name, std::string& source) {
   if (!fields.has(name)) return std::nullopt;
-  const JsonFields price(fields.object(name), fields.place(name));
-  price.only({"usd", "source", "date"});
-  const double usd = price.number("usd");
-  if (usd <= 0.0) refuse(price.place("usd"), shown(price.required("usd")), "US dollars, above 0");
-  source += fmt::format("{}{}, {}", source.empty() ? "" : "; ", price.text("source"), price.text("date"));
+  const JsonFields parts(fields.object(name), fields.place(name));
+  parts.only({"usd", "source", "date"});
+  const double usd = above_zero(parts, "usd", "US dollars");
+  source += fmt::format("{}{}, {}", source.empty() ? "" : "; ", parts.text("source"), parts.text("date"));
   return usd;
 }
 
@@ -40,11 +38,11 @@ CatalogueBox box_from(const JsonFields& fields) {
   box.device = fields.text("device");
   box.gpu_count = static_cast<int>(fields.integer("gpu_count", 1, 1024));
   box.memory_bytes = fields.integer("memory_gb", 1, 1 << 20) * 1'000'000'000;
-  box.memory_gb_per_s = rate(fields, "memory_gb_per_s");
-  box.link_gb_per_s = rate(fields, "link_gb_per_s");
+  box.memory_gb_per_s = above_zero(fields, "memory_gb_per_s", "GB/s");
+  box.link_gb_per_s = above_zero(fields, "link_gb_per_s", "GB/s");
   box.interconnect = fields.text("interconnect");
   box.source = fields.text("source") + ", " + fields.text("date");
-  if (fields.has("watts")) box.price.watts = rate(fields, "watts");
+  if (fields.has("watts")) box.price.watts = above_zero(fields, "watts", "watts");
   box.price.usd_per_hour = price(fields, "rent_per_hour", box.price.source);
   box.price.buy_usd = price(fields, "buy", box.price.source);
   box.price_note = fields.text_or("price_note", "");

@@ -33,7 +33,8 @@ SampleRun run_from(const JsonFields& fields) {
   run.is_throttled = fields.has("throttled") && fields.flag("throttled");
   if (!fields.has("token_ms")) return run;
   for (const json& value : fields.array("token_ms")) {
-    if (!value.is_number() || value < 0.0) throw InputError(fields.place("token_ms"), shown(value), "milliseconds, 0 or more");
+    if (!value.is_number() || value < 0.0)
+      throw InputError(fields.place("token_ms"), shown(value), "milliseconds, 0 or more");
     run.token_ms.push_back(value.get<double>());
   }
   return run;
@@ -58,7 +59,8 @@ std::string process_line(const SampleProcess& process) {
 }
 
 std::string run_line(const SampleRun& run) {
-  json line{{"at_s", rounded(run.at_s)}, {"ttft_ms", rounded(run.ttft_ms)}, {"tpot_ms", rounded(run.tpot_ms)}};
+  json line{
+      {"at_s", rounded(run.at_s)}, {"ttft_ms", rounded(run.ttft_ms)}, {"tpot_ms", rounded(run.tpot_ms)}};
   for (const double ms : run.token_ms) line["token_ms"].push_back(rounded(ms));
   if (run.is_warm_up) line["warm_up"] = true;
   if (run.is_throttled) line["throttled"] = true;

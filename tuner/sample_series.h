@@ -1,6 +1,7 @@
-// Raw times as `measure --samples-out` writes them: what intervals and verdicts are made from, so that noise can be looked at
-// and replayed. One JSON object a line: first what was measured, then for every process a line that begins it and one for each
-// of its runs, as they come; a file that was cut short is whole up to its last line. Start at read_sample_series().
+// Raw times as `measure --samples-out` writes them: what intervals and verdicts are made from, so that noise
+// can be looked at and replayed. One JSON object a line: first what was measured, then for every process a
+// line that begins it and one for each of its runs, as they come; a file that was cut short is whole up to
+// its last line. Start at read_sample_series().
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct SampleRun {
   double tpot_ms = 0.0;          // mean over its decoded tokens; 0: there are none
   std::vector<double> token_ms;  // each of them, in their order; empty where only the mean was kept
   bool is_warm_up = false;
-  bool is_throttled = false;     // the machine was held back meanwhile
+  bool is_throttled = false;  // the machine was held back meanwhile
 };
 
 struct SampleProcess {
@@ -28,14 +29,15 @@ struct SampleProcess {
 };
 
 struct SampleSeries {
-  nlohmann::json header;  // model, model_hash, workload, configuration, hardware, conditions: as measure --json has them
+  nlohmann::json
+      header;  // model, model_hash, workload, configuration, hardware, conditions: as measure --json has them
   std::vector<SampleProcess> processes;
 };
 
 inline constexpr int sample_series_version = 1;
 
 // Lines of the file, each with its line end. Times to a tenth of a microsecond.
-std::string header_line(nlohmann::json header);  // an object
+std::string header_line(nlohmann::json header);          // an object
 std::string process_line(const SampleProcess& process);  // without its runs
 std::string run_line(const SampleRun& run);
 

@@ -13,6 +13,9 @@
 namespace moetune {
 namespace {
 
+// Deviations that a correlation between rounds has to exceed. Ratios within rounds have lost what makes times
+// alike.
+constexpr double chance = 1.5;
 constexpr std::int64_t most_rounds_said = 1'000'000;
 
 double logarithm(double time) {
@@ -46,7 +49,7 @@ Slowdown paired_slowdown(std::span<const double> before, std::span<const double>
     throw std::invalid_argument("rounds without a partner, or none");
   std::vector<double> ratios = logarithms(now);
   for (std::size_t round = 0; round < before.size(); ++round) ratios[round] -= logarithm(before[round]);
-  return slowdown_of(middle_of_differences(ratios, usual_confidence, correlation_time(ratios)),
+  return slowdown_of(middle_of_differences(ratios, usual_confidence, correlation_time(ratios, chance)),
                      std::ssize(ratios));
 }
 

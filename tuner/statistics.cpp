@@ -105,14 +105,15 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
 SeriesInterval median_of_series(std::span<const double> in_order) {
   constexpr double block_in_times = 4.0;
   constexpr double fewest_blocks = 5.0;
-  constexpr double most_blocks = 10.0;
+  constexpr double most_blocks = 8.0;
   const double time = correlation_time(in_order);
   SeriesInterval result{.interval = {}, .effective = static_cast<double>(in_order.size()) / time};
   if (time == 1.0) {
     result.interval = median_interval(in_order);
     return result;
   }
-  const auto count = static_cast<std::size_t>(std::clamp(result.effective / block_in_times, fewest_blocks, most_blocks));
+  const auto count =
+      static_cast<std::size_t>(std::clamp(result.effective / block_in_times, fewest_blocks, most_blocks));
   std::vector<double> medians;
   for (std::size_t block = 0; block < count; ++block) {
     const std::size_t first = in_order.size() * block / count;
@@ -190,7 +191,8 @@ Measurement over_processes(std::span<const Measurement> processes) {
 
 bool has_known_confidence(const Measurement& measurement) {
   if (!measurement.low || !measurement.high) return false;
-  return measurement.processes == 1 || quantile_ranks(static_cast<std::size_t>(measurement.processes), 0.5).has_value();
+  return measurement.processes == 1 ||
+         quantile_ranks(static_cast<std::size_t>(measurement.processes), 0.5).has_value();
 }
 
 Measurement exact_measurement(double value) {

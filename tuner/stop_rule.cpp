@@ -28,10 +28,10 @@ void StopRule::add(double value, double seconds) {
   seconds_ += seconds;
   if (done() || count() < limits_.at_least) return;
   // Looking after every sample and stopping at the first narrow interval favours the lucky
-  // ones; a look each time the number has grown by a quarter keeps the confidence close to what
+  // ones; a look each time the number has grown by half keeps the confidence close to what
   // it says (simulated in the test).
   if (count() >= next_look_) {
-    next_look_ = std::max(count() + 1, count() + count() / 4);
+    next_look_ = std::max(count() + 1, count() + count() / 2);
     if (is_narrow()) reason_ = "interval narrow";
   }
   if (!done() && count() >= limits_.at_most) reason_ = "samples enough";

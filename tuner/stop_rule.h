@@ -22,8 +22,9 @@ class StopRule {
  public:
   explicit StopRule(StopLimits limits);
 
-  // value: what is measured; seconds: what this sample cost. In the order they were taken: neighbours that resemble each other
-  // count as fewer. Values that are not finite are a caller's mistake (std::invalid_argument).
+  // value: what is measured; seconds: what this sample cost. In the order they were taken: neighbours that
+  // resemble each other count as fewer. Values that are not finite are a caller's mistake
+  // (std::invalid_argument).
   void add(double value, double seconds);
   // A sample that does not count took that long.
   void leave_out(double seconds);
@@ -46,13 +47,13 @@ class StopRule {
   std::string reason_;
 };
 
-// When the start is over: times fall while caches, clocks and branch predictors settle, so the first samples say nothing about
-// the rest. Steady as soon as the last two blocks or more show no change of level (change_point.h); what lies before the last
-// change belongs to the start.
+// When the start is over: times fall while caches, clocks and branch predictors settle, so the first samples
+// say nothing about the rest. Steady as soon as the last two blocks or more show no change of level
+// (change_point.h); what lies before the last change belongs to the start.
 class WarmUp {
  public:
-  // block: samples between two looks (at least 3), two blocks are the least that is called steady; at_most: samples after which
-  // it ends whatever they do (reason() says so).
+  // block: samples between two looks (at least 3), two blocks are the least that is called steady; at_most:
+  // samples after which it ends whatever they do (reason() says so).
   explicit WarmUp(std::int64_t block = 5, std::int64_t at_most = 100);
 
   void add(double value);

@@ -8,9 +8,11 @@ namespace moetune {
 
 double student_t_975(std::int64_t degrees) {
   assert(degrees >= 1);
-  constexpr std::array table = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281};
+  constexpr std::array table = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706,
+                                2.4469,  2.3646, 2.3060, 2.2622, 2.2281};
   if (degrees <= std::ssize(table)) return table[static_cast<std::size_t>(degrees - 1)];
-  // Expansion around the normal quantile (Abramowitz and Stegun 26.7.5); from 11 degrees on it is right to 4 digits.
+  // Expansion around the normal quantile (Abramowitz and Stegun 26.7.5); from 11 degrees on it is right to 4
+  // digits.
   const double z = 1.959964;
   const auto n = static_cast<double>(degrees);
   const double z3 = z * z * z;

@@ -1,5 +1,5 @@
-// Fuzzes the reader of raw times (measure --samples-out). Any bytes give a series or an InputError, and what was read is written
-// as it was.
+// Fuzzes the reader of raw times (measure --samples-out). Any bytes give a series or an InputError, and what
+// was read is written as it was.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,9 +25,12 @@ std::string written(const SampleSeries& series) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const std::string once = written(parse_sample_series({reinterpret_cast<const char*>(data), size}, "samples"));
-    // Written times are rounded: the second writing has to give the same, as long as rounding leaves them finite.
-    if (once.find("null") == std::string::npos && written(parse_sample_series(once, "again")) != once) std::abort();
+    const std::string once =
+        written(parse_sample_series({reinterpret_cast<const char*>(data), size}, "samples"));
+    // Written times are rounded: the second writing has to give the same, as long as rounding leaves them
+    // finite.
+    if (once.find("null") == std::string::npos && written(parse_sample_series(once, "again")) != once)
+      std::abort();
   } catch (const InputError&) {
   }
   return 0;

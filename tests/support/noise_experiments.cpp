@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "tests/support/small_study.h"
 #include "tuner/autocorrelation.h"
 #include "tuner/choose.h"
@@ -19,7 +21,8 @@ constexpr std::size_t measure_processes = 25;  // as `measure` starts them
 constexpr int resamples = 400;                 // of the bootstrap
 
 // Plays the final round of a search and decides. truth: tpot_ms by trial.
-Recommendation decided(const ChoiceInput& searched, Machine& machine, const std::map<std::int64_t, double>& truth) {
+Recommendation decided(const ChoiceInput& searched, Machine& machine,
+                       const std::map<std::int64_t, double>& truth) {
   ChoiceInput input = searched;
   const std::vector<std::int64_t> who = finalists(input);
   const auto after = static_cast<std::int64_t>(input.trials.size());
@@ -34,15 +37,18 @@ Recommendation decided(const ChoiceInput& searched, Machine& machine, const std:
   return choose(input);
 }
 
-// Block bootstrap of the median: blocks as long as the correlation asks for, drawn anywhere in the series (Künsch 1989).
+// Block bootstrap of the median: blocks as long as the correlation asks for, drawn anywhere in the series
+// (Künsch 1989).
 Interval bootstrap_interval(const std::vector<double>& series, std::uint32_t seed) {
   const std::size_t n = series.size();
   const std::vector<double> lags = autocorrelations(series, 1);
   const double correlation = std::clamp(n > 1 ? lags[1] : 0.0, 0.0, 0.95);
-  // The length that is best for a series whose correlation falls by that share from lag to lag (Hall, Horowitz and Jing 1995).
+  // The length that is best for a series whose correlation falls by that share from lag to lag (Hall,
+  // Horowitz and Jing 1995).
   const double best = std::cbrt(1.5 * static_cast<double>(n)) *
                       std::pow(2.0 * correlation / (1.0 - correlation * correlation), 2.0 / 3.0);
-  const auto block = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(best)), 1, std::max<std::size_t>(1, n / 3));
+  const auto block =
+      std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(best)), 1, std::max<std::size_t>(1, n / 3));
   RngSequence random(CounterRng(seed, RngStage::bootstrap, 1));
   std::vector<double> medians;
   std::vector<double> drawn;
@@ -57,8 +63,11 @@ Interval bootstrap_interval(const std::vector<double>& series, std::uint32_t see
   return {quantile(medians, 0.025), quantile(medians, 0.975)};
 }
 
-void add_re_run(Coverage& all, const std::optional<Interval>& stated, const Interval& bootstrap, double truth) {
-  const auto holds = [&](const Interval& interval) { return interval.low <= truth && truth <= interval.high; };
+void add_re_run(Coverage& all, const std::optional<Interval>& stated, const Interval& bootstrap,
+                double truth) {
+  const auto holds = [&](const Interval& interval) {
+    return interval.low <= truth && truth <= interval.high;
+  };
   ++all.re_runs;
   if (!stated) return;
   ++all.stated;
@@ -101,10 +110,13 @@ Adoptions adoptions(const RecordedNoise& noise, double gain, int studies) {
       trial.metrics["top1_agreement"].value = 0.99;
       trials.push_back(std::move(trial));
     }
-    const Recommendation verdict =
-        decided({.trials = trials, .gate = gate_named("int8"), .objectives = objectives,
-                 .default_configuration = trials.front().configuration, .accuracy_parameters = {}, .slo = {}},
-                machine, truth);
+    const Recommendation verdict = decided({.trials = trials,
+                                            .gate = gate_named("int8"),
+                                            .objectives = objectives,
+                                            .default_configuration = trials.front().configuration,
+                                            .accuracy_parameters = {},
+                                            .slo = {}},
+                                           machine, truth);
     ++all.studies;
     all.replaced += verdict.verdict == Recommendation::Verdict::replaced ? 1 : 0;
     all.right += gain > 0.0 && verdict.trial == faster ? 1 : 0;
@@ -114,8 +126,7 @@ Adoptions adoptions(const RecordedNoise& noise, double gain, int studies) {
   return all;
 }
 
-Repeats repeats(const RecordedNoise& noise, int studies) {
-  constexpr std::size_t trials_each = 60;
+Repeats repeats(const RecordedNoise& noise, int studies, std::size_t trials_each) {
   const SmallStudy small;
   struct Chosen {
     std::string key;
@@ -129,7 +140,8 @@ Repeats repeats(const RecordedNoise& noise, int studies) {
     std::map<std::int64_t, double> truth;
     std::vector<Trial> trials;
     while (trials.size() < trials_each) {
-      const std::optional<Configuration> asked = trials.empty() ? small.default_configuration : searcher->ask();
+      const std::optional<Configuration> asked =
+          trials.empty() ? small.default_configuration : searcher->ask();
       if (!asked) break;
       Trial trial = small.measured(*asked, std::ssize(trials));
       if (trial.outcome == Outcome::ok) {
@@ -140,21 +152,27 @@ Repeats repeats(const RecordedNoise& noise, int studies) {
       searcher->tell(trial);
       trials.push_back(std::move(trial));
     }
-    const Recommendation verdict =
-        decided({.trials = trials, .gate = gate_named("int8"), .objectives = small.objectives,
-                 .default_configuration = small.default_configuration, .accuracy_parameters = {}, .slo = {}},
-                machine, truth);
+    const Recommendation verdict = decided({.trials = trials,
+                                            .gate = gate_named("int8"),
+                                            .objectives = small.objectives,
+                                            .default_configuration = small.default_configuration,
+                                            .accuracy_parameters = {},
+                                            .slo = {}},
+                                           machine, truth);
     const Trial& chosen = trials[static_cast<std::size_t>(verdict.trial.value())];
-    outcomes.push_back({chosen.configuration.key(), truth.at(chosen.number), verdict.tolerance.value_or(0.0)});
+    outcomes.push_back(
+        {chosen.configuration.key(), truth.at(chosen.number), verdict.tolerance.value_or(0.0)});
   }
   std::map<std::string, int> counts;
   for (const Chosen& outcome : outcomes) ++counts[outcome.key];
   const auto usual = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
   const double usual_ms = std::ranges::find(outcomes, usual->first, &Chosen::key)->true_ms;
-  Repeats all{.studies = studies, .same = usual->second, .usual = usual->first};
+  Repeats all{.studies = studies, .same = usual->second, .each = {}, .usual = usual->first};
   std::vector<double> tolerances;
   for (const Chosen& outcome : outcomes) {
     tolerances.push_back(outcome.tolerance);
+    all.each.push_back(
+        fmt::format("{} {:.4f} tolerance {:.3f}", outcome.key, outcome.true_ms, outcome.tolerance));
     const bool is_near = std::abs(usual_ms - outcome.true_ms) <= outcome.tolerance * outcome.true_ms;
     all.within_tolerance += outcome.key == usual->first || is_near ? 1 : 0;
   }
@@ -162,7 +180,8 @@ Repeats repeats(const RecordedNoise& noise, int studies) {
   return all;
 }
 
-Coverage coverage(const std::function<std::vector<double>(std::uint32_t)>& series, double truth, int re_runs) {
+Coverage coverage(const std::function<std::vector<double>(std::uint32_t)>& series, double truth,
+                  int re_runs) {
   Coverage all;
   for (std::uint32_t run = 0; run < static_cast<std::uint32_t>(re_runs); ++run) {
     const std::vector<double> samples = series(run);
@@ -211,7 +230,8 @@ Coverage ratio_coverage(const RecordedNoise& noise, std::int64_t rounds, int re_
   return averaged(all);
 }
 
-Alarms alarms(const RecordedNoise& noise, double slowdown, double threshold, std::int64_t rounds, int trials) {
+Alarms alarms(const RecordedNoise& noise, double slowdown, double threshold, std::int64_t rounds,
+              int trials) {
   Alarms all;
   for (std::uint32_t trial = 0; trial < static_cast<std::uint32_t>(trials); ++trial) {
     std::size_t next = CounterRng(7, RngStage::bootstrap, trial).below(noise.processes(), 0);
@@ -226,9 +246,15 @@ Alarms alarms(const RecordedNoise& noise, double slowdown, double threshold, std
     }
     ++all.trials;
     switch (judge_slowdown(paired_slowdown(baseline, canary), threshold)) {
-      case SlowdownVerdict::regression: ++all.regressions; break;
-      case SlowdownVerdict::ok: ++all.ok; break;
-      case SlowdownVerdict::indeterminate: ++all.indeterminate; break;
+      case SlowdownVerdict::regression:
+        ++all.regressions;
+        break;
+      case SlowdownVerdict::ok:
+        ++all.ok;
+        break;
+      case SlowdownVerdict::indeterminate:
+        ++all.indeterminate;
+        break;
     }
   }
   return all;

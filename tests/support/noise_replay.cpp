@@ -26,11 +26,14 @@ RecordedNoise::RecordedNoise(const std::string& file) {
     if (!times.empty()) factors_.push_back(std::move(times));
   }
   if (factors_.size() < fewest_processes)
-    throw InputError(file, std::to_string(factors_.size()) + " processes", std::to_string(fewest_processes) + " or more");
+    throw InputError(file, std::to_string(factors_.size()) + " processes",
+                     std::to_string(fewest_processes) + " or more");
   make_relative();
 }
 
-RecordedNoise::RecordedNoise(std::vector<std::vector<double>> processes) : factors_(std::move(processes)) { make_relative(); }
+RecordedNoise::RecordedNoise(std::vector<std::vector<double>> processes) : factors_(std::move(processes)) {
+  make_relative();
+}
 
 void RecordedNoise::make_relative() {
   for (const std::vector<double>& times : factors_) levels_.push_back(median(times));
@@ -42,7 +45,8 @@ void RecordedNoise::make_relative() {
 
 std::vector<std::string> noise_files() {
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(source_dir()) / "reports" / "noise"))
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(source_dir()) / "reports" / "noise"))
     if (entry.path().extension() == suffix) files.push_back(entry.path().string());
   std::ranges::sort(files);
   return files;

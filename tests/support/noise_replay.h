@@ -1,6 +1,7 @@
-// Noise of real runs, replayed: recordings of `measure --samples-out` (reports/noise/) give times to configurations whose true
-// times are known, in the order in which the processes were recorded, with their variance, correlation and drift. Start at
-// RecordedNoise; Machine hands its processes out one after the other, as a study would start them.
+// Noise of real runs, replayed: recordings of `measure --samples-out` (reports/noise/) give times to
+// configurations whose true times are known, in the order in which the processes were recorded, with their
+// variance, correlation and drift. Start at RecordedNoise; Machine hands its processes out one after the
+// other, as a study would start them.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,11 @@ class RecordedNoise {
   explicit RecordedNoise(std::vector<std::vector<double>> processes);
 
   std::size_t processes() const { return factors_.size(); }
-  // Times of one process's runs over the long-run time: around 1. Without those of the warm-up and of a throttled machine.
-  const std::vector<double>& factors(std::size_t process) const { return factors_[process % factors_.size()]; }
+  // Times of one process's runs over the long-run time: around 1. Without those of the warm-up and of a
+  // throttled machine.
+  const std::vector<double>& factors(std::size_t process) const {
+    return factors_[process % factors_.size()];
+  }
   // Median of one process's.
   double level(std::size_t process) const { return levels_[process % levels_.size()]; }
   const std::vector<double>& levels() const { return levels_; }
@@ -38,8 +42,8 @@ std::vector<std::string> noise_files();
 // "cpu-quiet" of ".../cpu-quiet.jsonl".
 std::string noise_name(const std::string& file);
 
-// A machine that has the noise of a recording. Begins at a process that depends on the seed and goes on from there; behind the
-// last one the first comes again.
+// A machine that has the noise of a recording. Begins at a process that depends on the seed and goes on from
+// there; behind the last one the first comes again.
 class Machine {
  public:
   Machine(const RecordedNoise& noise, std::uint64_t seed);

@@ -15,7 +15,7 @@ namespace {
 class TaxRun : public testing::TinyMoeRuns {
  protected:
   TaxResult tax(const Workload& workload, const EngineOptions& options = {}) {
-    Engine engine(checkpoint_, options, limits_of(workload, DeviceKind::cpu));
+    Engine engine(checkpoint_, options, limits_of(workload, options));
     TaxResult result = measure_tax(engine, workload, text_, 0.0, {});
     const std::size_t recorded = result.last_steps.size();
     run_workload(engine, workload, text_, 1);  // nothing of it is recorded any more

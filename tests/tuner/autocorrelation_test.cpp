@@ -22,10 +22,11 @@ TEST(Autocorrelations, OfASeriesByHand) {
   EXPECT_EQ(autocorrelations(std::vector<double>{5, 5, 5}, 9), (std::vector<double>{1, 0, 0}));
 }
 
-TEST(CorrelationTime, OfIndependentSamplesIsOneMostly) {
+TEST(CorrelationTime, OfIndependentSamplesIsOneWhereChanceIsAllowed) {
   int ones = 0;
-  for (std::uint32_t i = 0; i < 500; ++i) ones += correlation_time(made_up_series(i, 50, 0.0)) == 1.0 ? 1 : 0;
-  EXPECT_GE(ones, 300);
+  for (std::uint32_t i = 0; i < 500; ++i)
+    ones += correlation_time(made_up_series(i, 50, 0.0), 1.5) == 1.0 ? 1 : 0;
+  EXPECT_GE(ones, 430);
 }
 
 TEST(CorrelationTime, FindsWhatWasPutIn) {

@@ -30,7 +30,8 @@ TEST(ChangePoint, OneOutlierIsNone) {
 TEST(ChangePoint, ShowsByChanceNoMoreOftenThanItSays) {
   for (const int count : {10, 20, 80}) {
     int found = 0;
-    for (std::uint32_t i = 0; i < 1000; ++i) found += change_point(made_up_series(i, count, 0.0), 0.2).has_value() ? 1 : 0;
+    for (std::uint32_t i = 0; i < 1000; ++i)
+      found += change_point(made_up_series(i, count, 0.0), 0.2).has_value() ? 1 : 0;
     EXPECT_LE(found, 200) << count;
   }
 }

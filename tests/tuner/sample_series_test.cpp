@@ -11,10 +11,13 @@ namespace {
 const std::string head = header_line({{"model", "tiny-moe"}});
 
 TEST(SampleSeries, IsReadAsItWasWritten) {
-  const SampleRun first{.at_s = 0.0, .ttft_ms = 3.5, .tpot_ms = 0.24567, .token_ms = {0.25, 0.24134}, .is_warm_up = true};
-  const SampleRun second{.at_s = 0.125, .ttft_ms = 3.25, .tpot_ms = 0.25, .token_ms = {}, .is_throttled = true};
-  const std::string text = head + process_line({.pid = 7, .started = "2026-11-30T01:02:03Z", .runs = {}}) + run_line(first) +
-                           run_line(second) + process_line({.pid = 8, .started = "", .runs = {}});
+  const SampleRun first{
+      .at_s = 0.0, .ttft_ms = 3.5, .tpot_ms = 0.24567, .token_ms = {0.25, 0.24134}, .is_warm_up = true};
+  const SampleRun second{
+      .at_s = 0.125, .ttft_ms = 3.25, .tpot_ms = 0.25, .token_ms = {}, .is_throttled = true};
+  const std::string text = head + process_line({.pid = 7, .started = "2026-11-30T01:02:03Z", .runs = {}}) +
+                           run_line(first) + run_line(second) +
+                           process_line({.pid = 8, .started = "", .runs = {}});
   const SampleSeries series = parse_sample_series(text, "samples.jsonl");
   EXPECT_EQ(series.header.at("model"), "tiny-moe");
   ASSERT_EQ(series.processes.size(), 2U);
@@ -40,8 +43,11 @@ TEST(SampleSeries, NamesTheLineThatIsWrong) {
   EXPECT_TRUE(has_text(refusal("{\"samples\":2}\n"), "samples.jsonl:1"));
   EXPECT_TRUE(has_text(refusal(head + "{\"at_s\":0,\"ttft_ms\":0,\"tpot_ms\":0}\n"), "samples.jsonl:2"));
   const std::string process = process_line({.pid = 7, .started = "", .runs = {}});
-  EXPECT_TRUE(has_text(refusal(head + process + "{\"at_s\":0,\"ttft_ms\":-1,\"tpot_ms\":0}\n"), "samples.jsonl:3"));
-  EXPECT_TRUE(has_text(refusal(head + process + "{\"at_s\":0,\"ttft_ms\":1,\"tpot_ms\":0,\"token_ms\":[\"x\"]}\n"), "token_ms"));
+  EXPECT_TRUE(
+      has_text(refusal(head + process + "{\"at_s\":0,\"ttft_ms\":-1,\"tpot_ms\":0}\n"), "samples.jsonl:3"));
+  EXPECT_TRUE(
+      has_text(refusal(head + process + "{\"at_s\":0,\"ttft_ms\":1,\"tpot_ms\":0,\"token_ms\":[\"x\"]}\n"),
+               "token_ms"));
   EXPECT_TRUE(has_text(refusal(head + process + "{\"at_s\":0,\"ttf"), "samples.jsonl:3")) << "cut short";
   EXPECT_TRUE(has_text(message_of<InputError>([] { read_sample_series("no/such/file"); }), "no/such/file"));
 }

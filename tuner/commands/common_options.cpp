@@ -81,7 +81,7 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
                       "Plan and allocate as on a card or machine with that much memory, such as 12GiB");
     add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_price, "USD",
                       "Price of this machine, for usd_per_mtok (default: unknown)");
-    add_refused_option(command, "--prices", "price files are not read by this build; --usd-per-hour takes one price");
+    add_text_option(command, "--prices", common.prices, "FILE", "The same from a list of boxes; schema: profiles/prices.schema.json");
     add_refused_option(command, "--gpus", "this build runs a model on the first GPU; CUDA_VISIBLE_DEVICES says which one that is");
   }
   add_output_options(command, common.console);

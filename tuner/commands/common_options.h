@@ -26,6 +26,7 @@ struct CommonOptions {
   int threads = 0;                       // 0: all this process may use
   std::int64_t device_memory_bytes = 0;  // 0: what the machine has
   double usd_per_hour = 0.0;             // 0: not given
+  std::string prices;                    // file that has the rent of this box; empty: none
   Console console;
 };
 

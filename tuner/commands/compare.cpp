@@ -14,8 +14,8 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/predicted_box.h"
+#include "tuner/commands/profile_argument.h"
 #include "tuner/commands/quantities.h"
-#include "tuner/commands/run_paths.h"
 #include "tuner/commands/side_by_side.h"
 #include "tuner/commands/table.h"
 #include "tuner/compare/comparison_text.h"
@@ -68,16 +68,20 @@ std::vector<ProfilePoint> points_of_profile(const LaunchProfile& profile) {
   return points;
 }
 
-Source source_of(const std::string& path) {
-  if (!fs::is_directory(path)) {
-    LaunchProfile profile = load_launch_profile(path);
-    return {path, profile, points_of_profile(profile)};
-  }
-  if (!fs::exists(path + "/profile.json"))
-    throw InputError(path, "holds no profile.json: nothing was recommended there", "a run that recommends something, or a profile");
-  LaunchProfile profile = load_launch_profile(path + "/profile.json");
-  std::vector<ProfilePoint> points = fs::exists(path + "/trials.jsonl") ? points_of_log(path + "/trials.jsonl") : points_of_profile(profile);
-  return {path, std::move(profile), std::move(points)};
+// Of a run all its trials; of a profile alone those that it holds.
+Source source_of(const std::string& argument) {
+  const std::string file = profile_file(argument);
+  LaunchProfile profile = load_launch_profile(file);
+  const std::string log = (fs::path(file).parent_path() / "trials.jsonl").string();
+  const bool is_run = fs::path(file).filename() == "profile.json" && fs::exists(log);
+  std::vector<ProfilePoint> points = is_run ? points_of_log(log) : points_of_profile(profile);
+  return {argument.empty() ? fs::path(file).parent_path().string() : argument, std::move(profile), std::move(points)};
+}
+
+ModelSpec known_model(const LaunchProfile& profile, const std::string& model_option) {
+  std::optional<ModelSpec> model = model_of_profile(profile, model_option);
+  if (!model) throw InputError("compare", "the model '" + profile.model + "' is not known here", "--model DIR, its checkpoint");
+  return *std::move(model);
 }
 
 std::vector<CatalogueBox> catalogue() {
@@ -137,7 +141,7 @@ class Comparing {
     std::set<std::string> models;
     for (const Source& source : sources_) {
       if (!models.insert(source.profile.model_hash).second) continue;
-      const MeasuredRun run{source.profile, model_of_profile(source.profile, options_.model), source.points};
+      const MeasuredRun run{source.profile, known_model(source.profile, options_.model), source.points};
       ComparedBox made = predicted_box(run, box, find_box(boxes_, source.profile.hardware));
       HardwareFingerprint hardware;
       hardware.device = box.device;
@@ -165,14 +169,16 @@ class Comparing {
 
 ExitCode run_compare(const CompareOptions& options) {
   std::vector<std::string> paths = options.profiles;
-  if (paths.empty()) paths.push_back(latest_run());
+  if (paths.empty()) paths.emplace_back();  // the newest run
   std::vector<Source> sources;
   for (const std::string& path : paths) sources.push_back(source_of(path));
   check_one_price(options, sources);
 
   std::vector<LaunchProfile> profiles;
   for (const Source& source : sources) profiles.push_back(source.profile);
-  if (const std::vector<std::string> fields = differences(profiles, paths); !fields.empty()) {
+  std::vector<std::string> names;
+  for (const Source& source : sources) names.push_back(source.name);
+  if (const std::vector<std::string> fields = differences(profiles, names); !fields.empty()) {
     options.console.warn("moetune: not comparable; these differ:");
     for (const std::string& field : fields) options.console.warn("  " + field);
     options.console.document({{"comparable", false}, {"differences", fields}});
@@ -214,7 +220,7 @@ Command add_compare_command(CLI::App& program) {
       "  moetune compare runs/latest\n"
       "  moetune compare a/profile.json b/profile.json --prices prices.json --html compare.html\n"
       "  moetune compare runs/latest --with h200-sxm --with rtx-4090 --usd-per-hour 2.5");
-  add_words_option(command, "PROFILE", options->profiles, "PATH", "Profiles or run directories; default the newest run");
+  add_words_option(command, "PROFILE", options->profiles, "PATH", "Profiles, run directories or names of the registry; default the newest run");
   add_repeated_option(command, "--with", options->with, "NAME", "Add a box of the catalogue as predicted; see 'moetune list hardware'");
   add_text_option(command, "--prices", options->prices, "FILE", "What boxes cost; schema: profiles/prices.schema.json");
   add_parsed_option(command, "--usd-per-hour", options->usd_per_hour, parse_positive, "USD", "Rent of the box, where all profiles are of one");

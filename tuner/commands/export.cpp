@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -147,15 +148,14 @@ ExitCode run_export(ExportOptions options) {
                       .model = {},
                       .take_nearest = options.nearest};
   if (!options.version.empty()) is_older(options.version, table.version);  // refuses what is no version
-  if (const std::optional<ModelSpec> spec = model_of_profile(profile, options.model))
+  if (const std::optional<ModelSpec> spec = known_model_of(profile, options.model))
     inputs.model = facts_of(*spec, profile, names);
 
   ServerCommand command = translate(profile, table, names, inputs);
   const ExitCode code = options.check ? check_installed(command, table, options.console) : ExitCode::done;
-  std::string text = export_text(command, format, container);
+  std::string text = export_text(command, options.console.json ? ExportFormat::json : format, container);
   while (text.ends_with('\n')) text.pop_back();
-  options.console.result(text);
-  if (options.console.json) options.console.document(nlohmann::json(export_document(command)));
+  fmt::print("{}\n", text);  // also with --json: caution comes first, which Console::document() would sort away
   return code;
 }
 

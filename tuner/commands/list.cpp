@@ -15,18 +15,23 @@
 #include "engine/facts/knobs.h"
 #include "engine/facts/workload.h"
 #include "engine/presets.h"
+#include "engine/probe.h"
 #include "engine/shard.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/nearest.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
 #include "tuner/export/claims.h"
 #include "tuner/export/knob_names.h"
 #include "tuner/export/server_table.h"
+#include "tuner/hardware_catalogue.h"
 #include "tuner/json_fields.h"
+#include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 #include "tuner/searcher.h"
+#include "tuner/staleness.h"
 #include "tuner/json_facts.h"
 
 namespace moetune {
@@ -184,23 +189,87 @@ Listing list_searchers() {
   return listing;
 }
 
-Listing list_profiles() {
-  Listing listing{.table = {.headings = {"profile", "file"}},
-                  .when_empty = "no profile yet: 'moetune tune --save' copies the profile of a run here"};
+struct RegisteredProfile {
+  std::string name;  // <gpu>-x<count>/<model>/<workload>
+  std::string file;
+};
+
+std::vector<RegisteredProfile> registered_profiles() {
+  std::vector<RegisteredProfile> profiles;
   const std::string folder = profiles_folder();
-  if (folder.empty()) return listing;
-  std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path().string());
-  std::ranges::sort(files);
-  for (const std::string& file : files) {
-    // <gpu>-x<count>/<model>/<workload>.json; prices and schemas lie elsewhere.
-    const fs::path inside = fs::relative(file, folder);
-    if (std::distance(inside.begin(), inside.end()) != 3) continue;
-    const std::string name = (inside.parent_path() / inside.stem()).string();
-    listing.table.rows.push_back({name, file});
-    listing.document.push_back({{"name", name}, {"file", file}});
+  if (folder.empty()) return profiles;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    // Prices, the catalogue and schemas lie elsewhere.
+    const fs::path inside = fs::relative(entry.path(), folder);
+    if (!entry.is_regular_file() || entry.path().extension() != ".json" || std::distance(inside.begin(), inside.end()) != 3) continue;
+    profiles.push_back({(inside.parent_path() / inside.stem()).string(), entry.path().string()});
   }
+  std::ranges::sort(profiles, {}, &RegisteredProfile::name);
+  return profiles;
+}
+
+constexpr auto no_profile = "no profile yet: 'moetune tune --save' copies the profile of a run here";
+
+Listing list_profiles() {
+  Listing listing{.table = {.headings = {"profile", "file"}}, .when_empty = no_profile};
+  for (const RegisteredProfile& profile : registered_profiles()) {
+    listing.table.rows.push_back({profile.name, profile.file});
+    listing.document.push_back({{"name", profile.name}, {"file", profile.file}});
+  }
+  return listing;
+}
+
+HardwareFingerprint this_box(const std::string& asked) {
+  const DeviceChoice device = choose_device(asked, [] { return ask_for_gpu(); });
+  HardwareFingerprint hardware = probe_hardware(0);
+  if (device.gpu) describe_gpu(hardware, *device.gpu);
+  return hardware;
+}
+
+// The nearest to this box first, with the rung that each stands on.
+Listing list_profiles_for(const std::string& asked) {
+  struct Match {
+    RegisteredProfile profile;
+    Staleness staleness;
+  };
+  Listing listing{.table = {.headings = {"profile", "match", "what differs"}}, .when_empty = no_profile};
+  const HardwareFingerprint hardware = this_box(asked);
+  std::vector<Match> matches;
+  for (const RegisteredProfile& profile : registered_profiles())
+    matches.push_back({profile, staleness_of(load_launch_profile(profile.file), {hardware, ""})});
+  std::ranges::stable_sort(matches, {}, [](const Match& match) { return std::pair(match.staleness.rung, match.staleness.differences.size()); });
+  for (const Match& match : matches) {
+    const std::string differs = match.staleness.differences_text();
+    listing.table.rows.push_back({match.profile.name, std::string(name_of(match.staleness.rung)), differs.empty() ? "nothing" : differs});
+    listing.document.push_back({{"name", match.profile.name},
+                                {"file", match.profile.file},
+                                {"rung", name_of(match.staleness.rung)},
+                                {"differs", differs},
+                                {"words", match.staleness.words()}});
+  }
+  if (!matches.empty())
+    listing.remarks = wrapped(fmt::format("Nearest to this box: {}, rung '{}'. {}", matches.front().profile.name,
+                                          name_of(matches.front().staleness.rung), trust_text(matches.front().staleness.rung)), 80, 0);
+  return listing;
+}
+
+Listing list_hardware() {
+  Listing listing{.table = {.headings = {"box", "device", "GPUs", "GB", "GB/s", "link", "USD/h", "USD to buy"},
+                            .alignment = {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right}},
+                  .when_empty = "no catalogue comes with this build"};
+  const std::string folder = profiles_folder();
+  if (folder.empty() || !fs::exists(folder + "/hardware.json")) return listing;
+  const auto usd = [](const std::optional<double>& value) { return value ? fmt::format("{:g}", *value) : std::string("-"); };
+  const auto or_null = [](const std::optional<double>& value) { return value ? nlohmann::json(*value) : nlohmann::json(); };
+  for (const CatalogueBox& box : load_hardware_catalogue(folder + "/hardware.json")) {
+    listing.table.rows.push_back({box.name, box.device, std::to_string(box.gpu_count), std::to_string(box.memory_bytes / 1'000'000'000),
+                                  fmt::format("{:g}", box.memory_gb_per_s), fmt::format("{:g}", box.link_gb_per_s), usd(box.price.usd_per_hour), usd(box.price.buy_usd)});
+    listing.document.push_back({{"name", box.name}, {"device", box.device}, {"gpu_count", box.gpu_count}, {"memory_bytes", box.memory_bytes},
+                                {"memory_gb_per_s", box.memory_gb_per_s}, {"link_gb_per_s", box.link_gb_per_s}, {"interconnect", box.interconnect},
+                                {"source", box.source}, {"usd_per_hour", or_null(box.price.usd_per_hour)}, {"buy_usd", or_null(box.price.buy_usd)},
+                                {"price_source", box.price.source}, {"price_note", box.price_note}});
+  }
+  listing.remarks = wrapped("Peak figures of the makers, per GPU; link: host to GPU, one way. -: no dated source gives a price. Sources: --json, profiles/hardware.json.", 80, 0);
   return listing;
 }
 
@@ -239,12 +308,12 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {{"models", list_models},       {"spaces", list_spaces},   {"workloads", list_workloads},
                                         {"profiles", list_profiles},   {"knobs", list_knobs},     {"metrics", list_metrics},
-                                        {"searchers", list_searchers}, {"servers", list_servers},
+                                        {"searchers", list_searchers}, {"hardware", list_hardware}, {"servers", list_servers},
                                         {"claims", list_claims}};
   return all;
 }
 
-ExitCode run_list(const std::string& what, const Console& console) {
+ExitCode run_list(const std::string& what, const std::string& hardware, const Console& console) {
   std::vector<std::string> names;
   for (const Kind& kind : kinds()) names.push_back(kind.name);
   const std::string accepted = fmt::format("{}", fmt::join(names, ", "));
@@ -254,7 +323,8 @@ ExitCode run_list(const std::string& what, const Console& console) {
     const std::string closest = nearest(what, names);
     throw InputError("list", "unknown kind '" + what + "'" + (closest.empty() ? "" : ", did you mean " + closest + "?"), accepted);
   }
-  const Listing listing = kind->list();
+  if (!hardware.empty() && what != "profiles") throw InputError("--hardware", "with 'list " + what + "'", "'list profiles'");
+  const Listing listing = hardware.empty() ? kind->list() : list_profiles_for(hardware);
   console.result(listing.table.rows.empty() ? listing.when_empty : listing.table.text());
   if (what == "knobs") console.result("\n* in the default space");
   if (!listing.remarks.empty()) console.result("\n" + listing.remarks);
@@ -267,14 +337,16 @@ ExitCode run_list(const std::string& what, const Console& console) {
 Command add_list_command(CLI::App& program) {
   struct Options {
     std::string what;
+    std::string hardware;
     Console console;
   };
   auto options = std::make_shared<Options>();
   CLI::App& command =
-      add_subcommand(program, "list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers, servers, claims");
-  add_text_option(command, "what", options->what, "", "models | spaces | workloads | profiles | knobs | metrics | searchers | servers | claims");
+      add_subcommand(program, "list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers, hardware, servers, claims");
+  add_text_option(command, "what", options->what, "", "models | spaces | workloads | profiles | knobs | metrics | searchers | hardware | servers | claims");
+  add_text_option(command, "--hardware", options->hardware, "auto|cpu|cuda", "Of profiles: the nearest to this box first, and how near");
   add_output_options(command, options->console);
-  return {&command, [options] { return run_list(options->what, options->console); }};
+  return {&command, [options] { return run_list(options->what, options->hardware, options->console); }};
 }
 
 }  // namespace moetune

@@ -4,9 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/engine.h"
 #include "engine/facts/error.h"
-#include "engine/presets.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
 #include "tuner/commands/step_bytes.h"
@@ -80,16 +78,6 @@ std::string remark_of(const MeasuredRun& run, const Roofline& roofline) {
 }
 
 }  // namespace
-
-ModelSpec model_of_profile(const LaunchProfile& profile, const std::string& model_option) {
-  const std::string name = model_option.empty() ? profile.model : model_option;
-  const ModelSpec spec = names_preset(name) ? open_preset(name).spec : spec_of(*open_checkpoint(name));
-  if (spec.content_hash != profile.model_hash)
-    throw InputError(model_option.empty() ? "profile of " + profile.model : "--model " + name,
-                     "content " + spec.content_hash + " is not the profile's " + profile.model_hash,
-                     "--model with the checkpoint that the profile was measured with");
-  return spec;
-}
 
 ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const CatalogueBox* own) {
   const LaunchProfile& profile = run.profile;

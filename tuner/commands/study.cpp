@@ -29,6 +29,7 @@
 #include "tuner/metric_facts.h"
 #include "tuner/targets/engine_target.h"
 #include "tuner/json_facts.h"
+#include "tuner/price_list.h"
 #include "tuner/targets/workload_run.h"
 
 namespace moetune {
@@ -185,6 +186,17 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   return study;
 }
 
+// Of this box, from --prices.
+double rent_of(const HardwareFingerprint& hardware, const CommonOptions& common) {
+  if (common.usd_per_hour > 0.0) throw InputError("--prices", "together with --usd-per-hour", "one of them");
+  const PriceList prices = load_price_list(common.prices);
+  const PricedBox* box = prices.find(hardware);
+  if (box == nullptr || !box->price.usd_per_hour)
+    throw InputError("--prices " + common.prices, fmt::format("no usd_per_hour for device '{}', gpu_count {}", hardware.device, hardware.gpu_count),
+                     "a list with this box, or --usd-per-hour");
+  return *box->price.usd_per_hour;
+}
+
 }  // namespace
 
 std::string model_note(const ModelSpec& model) {
@@ -223,7 +235,8 @@ bool is_about_memory(const Study& study, const Configuration& configuration) {
          !objection_of(study.model, study.workload, options_of(configuration, study.device, 0), 0);
 }
 
-std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds) {
+std::vector<Study> engine_studies(const CommonOptions& asked, double latency_seconds) {
+  CommonOptions common = asked;
   const DeviceChoice device = choose_device(common.device, [] { return ask_for_gpu(); });
   std::string model = names_preset(common.model) ? common.model : fs::absolute(model_directory(common.model)).string();
   auto checkpoint = open_checkpoint(model);
@@ -232,6 +245,7 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec(), &cuts);
   HardwareFingerprint hardware = probe_hardware(common.threads);
   if (device.gpu) describe_gpu(hardware, *device.gpu);
+  if (!common.prices.empty()) common.usd_per_hour = rent_of(hardware, common);
   if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
   std::string not_folded;
   if (checkpoint->spec().is_synthetic && checkpoint->spec().fold == 1) {

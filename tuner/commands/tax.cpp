@@ -57,11 +57,11 @@ struct Measured {
   Workload workload;
 
   std::optional<std::string> objection(std::int64_t device_bytes) const {
-    return objection_to(checkpoint->spec(), options, limits_of(workload, options.device), device_bytes);
+    return objection_to(checkpoint->spec(), options, limits_of(workload, options), device_bytes);
   }
   TaxResult tax(const CommonOptions& common, double seconds, const std::string& what) const {
     const TokenSource text = calibration_tokens(*checkpoint, common.calibration, seeded_tokens);
-    Engine engine(checkpoint, options, limits_of(workload, options.device));
+    Engine engine(checkpoint, options, limits_of(workload, options));
     common.console.log(fmt::format("{}: runs with and without recording, in turns", what));
     return measure_tax(engine, workload, text, seconds, {});
   }

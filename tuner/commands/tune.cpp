@@ -144,6 +144,34 @@ struct StudyOutcome {
   std::string run = {};  // directory
 };
 
+// What doctor says of this box, as far as the study suffers from it.
+std::vector<Finding> box_findings(const TuneOptions& options, const Study& study) {
+  if (study.made_up && options.box.empty()) return {};
+  return findings_for(options.box.empty() ? look_at_box(false) : read_box_file(options.box), study.device == DeviceKind::cuda);
+}
+
+std::string doctor_words(const Finding& finding) {
+  return fmt::format("doctor: {}: {}; helps: {}", finding.what, finding.consequence, finding.remedy);
+}
+
+// Where findings spoil every measurement: why nothing is measured. Empty: go on.
+std::optional<StudyOutcome> stopped_by(const std::vector<Finding>& findings, const TuneOptions& options) {
+  const Console& console = options.common.console;
+  nlohmann::json spoiling = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    if (finding.severity != Severity::spoils) continue;
+    console.warn(doctor_words(finding));
+    spoiling.push_back(to_json_value(finding));
+  }
+  if (spoiling.empty()) return std::nullopt;
+  if (options.force) {
+    console.warn("measuring all the same (--force): no number of this run says what the machine can do");
+    return std::nullopt;
+  }
+  console.warn("moetune: nothing was measured, it could not be trusted; --force measures all the same");
+  return StudyOutcome{.code = ExitCode::indeterminate, .document = {{"indeterminate", true}, {"findings", spoiling}}};
+}
+
 // seat: where it is given, only the search is run, in the worker that is found there; its final round and conclusion are left to
 // a later sitting over the same run directory.
 StudyOutcome run_study(const TuneOptions& options, Study study, const Interruption& interruption,
@@ -155,11 +183,15 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   const LegalSet legal = legal_set(study, space);
   const Configuration default_one = default_configuration(study, space);
   const auto searcher = make_searcher(options.searcher, {space, legal, objectives, options.common.seed});
+  const std::vector<Finding> findings = box_findings(options, study);
+  if (const std::optional<StudyOutcome> stopped = stopped_by(findings, options)) return *stopped;
   RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
   study = with_folder(std::move(study), std::filesystem::absolute(run.path()).string());
   if (const std::string problem = keep_arrival_rate(run.path(), log.trials()); !problem.empty()) console.warn(problem);
 
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::warning) console.log(doctor_words(finding));
   console.log(study_text(study));
   for (const std::string& remark : study.remarks) study.made_up ? console.warn(remark) : console.log(remark);
   console.log(space_text(space, legal));
@@ -215,28 +247,6 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   return outcome;
 }
 
-// What doctor says before anything is measured; empty: go on.
-std::optional<nlohmann::json> spoiling_findings(const TuneOptions& options, const Study& study) {
-  if (study.made_up && options.box.empty()) return std::nullopt;
-  const Console& console = options.common.console;
-  const BoxFacts box = options.box.empty() ? look_at_box(false) : read_box_file(options.box);
-  nlohmann::json spoiling = nlohmann::json::array();
-  for (const Finding& finding : findings_for(box, study.device == DeviceKind::cuda)) {
-    const std::string words = fmt::format("doctor: {}: {}; helps: {}", finding.what, finding.consequence, finding.remedy);
-    if (finding.severity == Severity::warning) console.log(words);
-    if (finding.severity != Severity::spoils) continue;
-    console.warn(words);
-    spoiling.push_back(to_json_value(finding));
-  }
-  if (spoiling.empty()) return std::nullopt;
-  if (options.force) {
-    console.warn("measuring all the same (--force): no number of this run says what the machine can do");
-    return std::nullopt;
-  }
-  console.warn("moetune: nothing was measured, it could not be trusted; --force measures all the same");
-  return spoiling;
-}
-
 ExitCode run_tune(const TuneOptions& options) {
   const Console& console = options.common.console;
   // Texts that are only looked at later are read once now: a slip must not cost the time of opening a model.
@@ -257,11 +267,6 @@ ExitCode run_tune(const TuneOptions& options) {
   if (studies.size() > 1 && !options.run.empty())
     throw InputError("--run", "'" + options.run + "' with several workloads", "one workload, or no --run");
   if (studies.size() > 1 && options.resume) throw InputError("--resume", "with several workloads", "one workload");
-
-  if (const std::optional<nlohmann::json> findings = spoiling_findings(options, studies.front())) {
-    console.document({{"indeterminate", true}, {"findings", *findings}});
-    return ExitCode::indeterminate;
-  }
 
   const Interruption interruption;
   nlohmann::json documents = nlohmann::json::array();

@@ -13,6 +13,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/hardware_catalogue.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/launch_profile.h"
@@ -105,13 +106,19 @@ std::string checked(const std::string& path) {
     const SearchSpace space = search_space_from_json(document, path, check_knob, {{"native", 64}, {"cores", 256}});
     return "a search space of " + std::to_string(space.parameters.size()) + " parameters";
   }
+  if (document.is_object() && document.contains("boxes")) {
+    const nlohmann::json& boxes = document["boxes"];
+    const bool is_catalogue = boxes.is_array() && !boxes.empty() && boxes.front().is_object() && boxes.front().contains("memory_gb");
+    if (is_catalogue) return "a catalogue of " + std::to_string(hardware_catalogue_from_json(document, path).size()) + " boxes";
+    return "prices of " + std::to_string(price_list_from_json(document, path).boxes.size()) + " boxes";
+  }
   if (document.is_object() && document.contains("schema")) {
     const LaunchProfile profile = launch_profile_from_json(document, path);
     return "a launch profile for " + profile.model + ", workload " + profile.workload.name;
   }
   if (document.is_object() && document.contains("prompt_tokens"))
     return "a workload, " + workload_from_json(document, path).name;
-  throw InputError(path, "no field says what it is", "a space (parameters), a profile (schema) or a workload (prompt_tokens)");
+  throw InputError(path, "no field says what it is", "a space (parameters), a profile (schema), a workload (prompt_tokens), a catalogue or prices (boxes)");
 }
 
 ExitCode run_validate(const ValidateOptions& options) {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/facts/error.h"
+#include "tuner/export/comments.h"
 #include "tuner/export/yaml_text.h"
 #include "tuner/printable.h"
 #include "tuner/report/escape.h"
@@ -21,54 +22,7 @@ constexpr std::array<std::pair<const char*, ExportFormat>, 5> formats{{{"shell",
                                                                        {"yaml", ExportFormat::yaml},
                                                                        {"compose", ExportFormat::compose},
                                                                        {"k8s", ExportFormat::k8s}}};
-constexpr auto config_name = "moetune-server.yaml";
 constexpr auto config_folder = "/etc/moetune";
-
-std::string shell_words(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
-  return text;
-}
-
-// What a line says to the server, in one piece.
-std::string said(const ExportLine& line) {
-  std::vector<std::string> parts;
-  for (const auto& [variable, value] : line.environment) parts.push_back(variable + "=" + shell_word(value));
-  if (!line.arguments.empty()) parts.push_back(shell_words(line.arguments));
-  if (!line.config.is_null()) parts.push_back(config_name + std::string(": ") + line.config.dump());
-  return fmt::format("{}", fmt::join(parts, " "));
-}
-
-std::string named(const std::string& knob, const std::string& setting, const std::string& value) {
-  const std::string& name = knob.empty() ? setting : knob;
-  return value.empty() ? name : name + "=" + value;
-}
-
-// Everything about the command but the command, a line each.
-std::vector<std::string> comments_of(const ServerCommand& command) {
-  std::vector<std::string> text;
-  if (!command.caution.empty()) text.push_back(command.caution);
-  text.push_back("moetune export: " + command.title);
-  text.insert(text.end(), command.remarks.begin(), command.remarks.end());
-  text.emplace_back("What each line rests on:");
-  for (const ExportLine& line : command.lines)
-    text.push_back(fmt::format(
-        "  {}: {}{}{}", said(line),
-        line.knob.empty() ? "" : named(line.knob, line.setting, line.value) + ", ", line.evidence,
-        (line.note.empty() ? "" : "; " + line.note) + (line.checked.empty() ? "" : "; " + line.checked)));
-  if (!command.no_equivalent.empty()) text.emplace_back("No equivalent on this server:");
-  for (const NoEquivalent& lost : command.no_equivalent) {
-    std::string words = fmt::format("  {}: {}", named(lost.knob, lost.setting, lost.value), lost.why);
-    if (!lost.nearest.empty()) words += "; nearest: " + lost.nearest;
-    if (!lost.nearest_arguments.empty()) words += " [" + shell_words(lost.nearest_arguments) + "]";
-    if (!lost.cost.empty()) words += "; its cost: " + lost.cost;
-    text.push_back(words + (lost.taken ? "; TAKEN (--nearest)" : ""));
-  }
-  if (!command.unsaid.empty()) text.emplace_back("Needs no flag:");
-  for (const Unsaid& unsaid : command.unsaid)
-    text.push_back(fmt::format("  {}: {}", named(unsaid.knob, unsaid.setting, unsaid.value), unsaid.why));
-  return text;
-}
 
 std::vector<std::string> words_with_config(const ServerCommand& command, const std::string& config_path) {
   std::vector<std::string> words = command.arguments();
@@ -84,7 +38,7 @@ std::string shell_text(const ServerCommand& command) {
     text += fmt::format("printf '%s\\n' {} > {}\n", shell_word(config.dump()), config_name);
   for (const auto& [variable, value] : command.environment())
     text += variable + "=" + shell_word(value) + " ";
-  text += shell_words(command.command);
+  text += words_for_shell(command.command);
   // One flag with its values a line.
   for (const std::string& word : words_with_config(command, config_name))
     text += (word.starts_with("-") ? " \\\n  " : " ") + shell_word(word);

@@ -10,7 +10,10 @@
 #include "engine/facts/error.h"
 #include "engine/facts/knob_text.h"
 #include "engine/facts/knobs.h"
+#include "tuner/export/command_head.h"
+#include "tuner/export/given_text.h"
 #include "tuner/export/placeholders.h"
+#include "tuner/export/rule_choice.h"
 #include "tuner/printable.h"
 
 namespace moetune {
@@ -23,17 +26,6 @@ using Settings = std::map<std::string, std::string>;
 constexpr double memory_allowance = 1.10;
 constexpr double most_memory = 0.97;
 
-// Text that can be an argument of a program and stand in JSON and YAML.
-void check_text(const std::string& where, const std::string& text) {
-  if (text.find('\0') != std::string::npos)
-    throw InputError(where, "a NUL character", "a text that can be an argument of a program");
-  try {
-    (void)nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(where, "'" + printable(text) + "' is not UTF-8", "UTF-8");
-  }
-}
-
 class Translation {
  public:
   Translation(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names,
@@ -41,9 +33,9 @@ class Translation {
       : profile_(profile), table_(table), names_(names), inputs_(inputs) {}
 
   ServerCommand run() {
-    for (const auto& [name, text] : inputs_.given) check_text("--" + name, text);
+    for (const auto& [name, text] : inputs_.given) check_given(name, text);
     read_settings();
-    say_what_it_is();
+    result_ = command_head(profile_, table_, names_, inputs_);
     add_model();
     for (const KnobName& name : names_.knobs) add_knob(name);
     for (const auto& [knob, value] : unknown_)
@@ -78,41 +70,6 @@ class Translation {
     concurrency_named_ = sequences != settings_.end();
     if (concurrency_from_workload_)
       settings_["max_concurrency"] = std::to_string(profile_.workload.sequences);
-  }
-
-  void say_what_it_is() {
-    const bool folded = profile_.model.find("fold=") != std::string::npos;
-    if (profile_.synthetic_weights)
-      result_.caution =
-          "SYNTHETIC WEIGHTS: generated, so that accuracy is unknown and only speed was measured";
-    if (folded)
-      result_.caution += std::string(result_.caution.empty() ? "" : "; ") +
-                         "FOLDED: several layers shared one set of weights";
-    if (!result_.caution.empty()) result_.caution += " (" + profile_.model + ")";
-    result_.title =
-        fmt::format("{}, workload {}, for {}", profile_.model, profile_.workload.name, table_.name);
-    result_.command = table_.command;
-    result_.config_flag = table_.config_flag;
-    result_.remarks.push_back(
-        fmt::format("Flags as of {}, version {}; source: {}", table_.name, table_.version, table_.source));
-    if (!inputs_.server_version.empty())
-      result_.remarks.push_back(
-          fmt::format("Version {} was asked for: what is known to differ there is left out, nothing else was "
-                      "checked for it; --check asks the server itself",
-                      inputs_.server_version));
-    const bool on_gpu = profile_.hardware.device != "cpu";
-    result_.remarks.push_back(
-        fmt::format("Measured by moetune's own engine on {}; what {} makes of it is a hypothesis until "
-                    "'moetune confirm' has measured that",
-                    on_gpu ? profile_.hardware.device : "a CPU, " + profile_.hardware.cpu_name, table_.name));
-    if (!on_gpu && table_.device == "gpu")
-      result_.remarks.push_back(
-          table_.name +
-          " runs on GPUs, this profile was measured on a CPU: its times say nothing about them");
-    if (inputs_.model)
-      if (const TopKKey* const family = names_.family_of(inputs_.model->architecture);
-          family != nullptr && !family->note.empty())
-        result_.remarks.push_back(family->family + ": " + family->note);
   }
 
   PlaceholderFacts facts(const std::string& value) const {
@@ -162,36 +119,9 @@ class Translation {
     return std::ranges::find(name.unchanged, value) != name.unchanged.end();
   }
 
-  bool holds(const SettingRule& rule, const std::string& value) const {
-    const auto other = [&](const std::string& setting) {
-      const auto found = settings_.find(setting);
-      return found == settings_.end() ? 1L : std::stol(found->second);
-    };
-    if (!rule.when.empty() && std::ranges::find(rule.when, value) == rule.when.end()) return false;
-    if (!rule.equals.empty() && other(rule.equals) != std::stol(value)) return false;
-    if (!rule.divides.empty() && other(rule.divides) % std::stol(value) != 0) return false;
-    if (!rule.not_below.empty() && std::stol(value) < other(rule.not_below)) return false;
-    if (rule.nesting && *rule.nesting == family_of(facts(value)).nesting.empty()) return false;
-    if (!rule.device.empty() && (rule.device == "cpu") != (profile_.hardware.device == "cpu")) return false;
-    if (!rule.since.empty() && !inputs_.server_version.empty() &&
-        is_older(inputs_.server_version, rule.since))
-      return false;
-    if (!rule.methods.empty()) {
-      const auto method = inputs_.given.find("kt_method");
-      if (method == inputs_.given.end() ||
-          std::ranges::find(rule.methods, method->second) == rule.methods.end())
-        return false;
-    }
-    return true;
-  }
-
   const SettingRule* rule_for(const std::string& setting, const std::string& value,
                               bool names_the_value) const {
-    const auto rules = table_.settings.find(setting);
-    if (rules == table_.settings.end()) return nullptr;
-    for (const SettingRule& rule : rules->second)
-      if (rule.when.empty() != names_the_value && holds(rule, value)) return &rule;
-    return nullptr;
+    return chosen_rule(setting, names_the_value, facts(value));
   }
 
   void add_knob(const KnobName& name) {
@@ -315,7 +245,8 @@ class Translation {
     if (bytes == profile_.recommended.evidence.end() || profile_.hardware.device_bytes <= 0)
       return leave("the profile does not know device_bytes");
     const double share = std::ceil(100.0 * memory_allowance * bytes->value /
-                                   static_cast<double>(profile_.hardware.device_bytes)) /
+                                       static_cast<double>(profile_.hardware.device_bytes) -
+                                   1e-9) /
                          100.0;
     if (share <= 0.0 || share > most_memory)
       return leave(fmt::format("device_bytes with {:.0f} % more is {:.0f} % of the GPU",

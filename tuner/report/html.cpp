@@ -63,7 +63,9 @@ std::string what_to_launch(const RunReport& report) {
     html += "<p>Runner-up: trial " + std::to_string(*verdict.runner_up) + " (" +
             html_code(report.trial(*verdict.runner_up).configuration.key()) + "). Why not: " +
             html_text(verdict.why_not_runner_up) + "</p>\n";
-  html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div></div></div>\n";
+  html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div>" +
+          "<p class=\"note\">As flags of a server: " + html_code("moetune export " + shell_word(report.run_path) + " --server vllm --server-model ID") +
+          "</p></div></div>\n";
   return html_section("launch",
                       fmt::format("What to launch: trial {}{}", chosen.number,
                                   chosen.number == 0 ? ", the default configuration" : ""),

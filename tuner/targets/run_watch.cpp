@@ -27,11 +27,11 @@ bool RunWatch::add(const RunTimes& times, bool is_warm_up) {
   if (!file_.is_open()) return !is_throttled;
   const double now = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   const SampleRun run{.at_s = std::max(0.0, now - times.seconds),
-                .ttft_ms = times.mean_first_token_ms(),
-                .tpot_ms = times.token_ms.empty() ? 0.0 : times.mean_token_ms(),
-                .token_ms = times.token_ms,
-                .is_warm_up = is_warm_up,
-                .is_throttled = is_throttled};
+                      .ttft_ms = times.mean_first_token_ms(),
+                      .tpot_ms = times.token_ms.empty() ? 0.0 : times.mean_token_ms(),
+                      .token_ms = times.token_ms,
+                      .is_warm_up = is_warm_up,
+                      .is_throttled = is_throttled};
   write(run_line(run));
   return !is_throttled;
 }

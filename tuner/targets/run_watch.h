@@ -1,5 +1,5 @@
-// Looks at every run of a workload while it is measured: keeps its raw times where a file was asked for, and says whether the
-// machine was held back meanwhile. Start at RunWatch::add().
+// Looks at every run of a workload while it is measured: keeps its raw times where a file was asked for, and
+// says whether the machine was held back meanwhile. Start at RunWatch::add().
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace moetune {
 
 class RunWatch {
  public:
-  // samples_file: lines are appended to it (sample_series.h), beginning with this process's; empty: nothing is kept. Throws
-  // std::runtime_error when it cannot be written.
+  // samples_file: lines are appended to it (sample_series.h), beginning with this process's; empty: nothing
+  // is kept. Throws std::runtime_error when it cannot be written.
   RunWatch(const std::string& samples_file, ThrottleCounter throttled);
 
   // False: throttled, which the file says too. To be called right after the run.

@@ -24,8 +24,8 @@ std::optional<std::int64_t> throttled_periods(const fs::path& cpu_stat) {
   return std::nullopt;
 }
 
-// The group's folder, from the line "0::/path" of cgroup v2; the quota of a group above holds back all below it, and is counted
-// there, so all of them up to the root are looked at.
+// The group's folder, from the line "0::/path" of cgroup v2; the quota of a group above holds back all below
+// it, and is counted there, so all of them up to the root are looked at.
 std::vector<fs::path> cpu_stat_files(const fs::path& root) {
   std::ifstream in(root / "proc/self/cgroup");
   std::vector<fs::path> files;
@@ -45,7 +45,8 @@ std::vector<fs::path> heat_files(const fs::path& root) {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(root / "sys/devices/system/cpu", none))
     for (const char* name : {"core_throttle_count", "package_throttle_count"})
-      if (const fs::path file = entry.path() / "thermal_throttle" / name; fs::exists(file, none)) files.push_back(file);
+      if (const fs::path file = entry.path() / "thermal_throttle" / name; fs::exists(file, none))
+        files.push_back(file);
   return files;
 }
 

@@ -30,6 +30,7 @@ class Browser:
 
     def open(self, path):
         """Opens a file; fails on any console message and on any request but the one for the file."""
+        self.driver.get_log("performance")  # what the browser's own first page asked for
         self.driver.get("file://" + path)
         self.quiet(path)
 
@@ -38,7 +39,7 @@ class Browser:
         assert not messages, f"the console says {messages}"
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
+            if message["method"] == "Network.requestWillBeSent" and message["params"]["documentURL"].startswith("file:"):
                 url = message["params"]["request"]["url"]
                 assert url.split("#")[0] == "file://" + path, f"asks for {url}"
 

@@ -131,4 +131,13 @@ with Browser() as browser:
     assert browser.run("document.querySelectorAll('*').length") < 8000
     every_chart(browser)
     sizes(browser, large, "large")
-print("report.html: picks, filters, keys, three sizes, paper and hostile names")
+    compare = str(folder / "compare.html")
+    browser.size(1280, 900)
+    browser.open(compare)
+    points = browser.find_all("#money-chart .point")
+    assert len(points) >= 2, "no chart of money"
+    browser.run("document.querySelector('#money-chart .point').focus()")
+    assert "USD per million tokens" in browser.driver.switch_to.active_element.get_attribute("aria-label")
+    assert browser.run("window.hit") is None and not browser.find_all("img"), "a name was run"
+    sizes(browser, compare, "compare")
+print("report.html, compare.html: picks, filters, keys, three sizes, paper and hostile names")

@@ -70,7 +70,7 @@ TEST(Html, HostileTextsAreInert) {
   for (Trial& trial : report.trials) {
     trial.configuration.values[hostile] = hostile;
     trial.reason = trial.started = hostile;
-    if (trial.outcome == Outcome::ok) trial.metrics[hostile] = {.value = 1.0, .stopped = hostile};
+    if (trial.outcome == Outcome::ok) trial.metrics[hostile] = {.value = 1.0, .low = {}, .high = {}, .p99 = {}, .stopped = hostile};
   }
   const std::string page = to_html(report);
   const std::string text = without_assets(page);

@@ -39,9 +39,9 @@ function metricTable(trial) {
     body.append(make("tr", {}, make("th", { scope: "row", title: metric.meaning }, heading(metric)), make("td", {}, withInterval(value)), make("td", {}, last),
                      make("td", {}, value.p99 === null ? "" : digits(value.p99)), make("td", {}, String(value.n)), make("td", {}, change)));
   }
-  const headings = ["metric", "search (95 % interval)", "final round", "p99", "n", "against default"];
+  const headings = ["metric", "search (95 % interval)", "final round", "p99", "n", "change"];
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Metrics of the picked trial" },
-              make("table", {}, make("caption", {}, "What was measured"), make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text)))), body));
+              make("table", {}, make("caption", {}, "What was measured; change: against the default"), make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text)))), body));
 }
 
 function showPicked() {

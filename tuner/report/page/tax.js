@@ -1,7 +1,8 @@
 // Where a token's time goes: parts in milliseconds per token, stacked, for the configurations somebody would ask about.
-// A metric tax_NAME_ms is a part; a run without them says that it was not measured.
-const taxParts = metrics.filter((metric) => /^tax[._].+_ms$/.test(metric.name));
-const taxName = (metric) => metric.name.replace(/^tax[._]/, "").replace(/_ms$/, "").replaceAll("_", " ");
+// A metric tax_NAME_ms is a part; a run without them says that it was not measured. A part below 0 (unexplained may be) is in the table only.
+const taxOrder = ["communication", "expert loading", "synchronisation", "launch gaps", "router", "compute", "unexplained"];
+const taxName = (metric) => metric.name.replace(/^tax_/, "").replace(/_ms$/, "").replaceAll("_", " ");
+const taxParts = metrics.filter((metric) => /^tax_.+_ms$/.test(metric.name)).sort((a, b) => taxOrder.indexOf(taxName(a)) - taxOrder.indexOf(taxName(b)));
 
 function taxTrials() {
   const has = (trial) => trial && taxParts.some((metric) => valueOf(trial, metric));

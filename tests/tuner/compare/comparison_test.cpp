@@ -1,0 +1,132 @@
+#include "tuner/compare/comparison.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/message_of.h"
+#include "tuner/compare/comparison_text.h"
+
+namespace moetune {
+namespace {
+
+Evidence evidence(const std::string& metric, double value, double spread = 0.0) {
+  Evidence made;
+  made.metric = metric;
+  made.value = value;
+  made.n = 40;
+  if (spread > 0.0) {
+    made.low = value - spread;
+    made.high = value + spread;
+  }
+  return made;
+}
+
+LaunchProfile profile(const std::string& device, double tokens_per_s) {
+  LaunchProfile made;
+  made.model = "tiny-moe";
+  made.model_hash = "0123";
+  made.gate = "int8";
+  made.workload.slo = {"tpot_p99", 50.0};
+  made.hardware.device = device;
+  made.hardware.gpu_count = 1;
+  made.recommended = {1, {{"top_k", "7"}}, {evidence("tokens_per_s", tokens_per_s, 10.0), evidence("tpot_ms", 2.5), evidence("joules_per_token", 0.5),
+                                            evidence("kl_mean", 0.008), evidence("top1_agreement", 0.97)}};
+  made.recommended.evidence[1].p99 = 3.0;
+  made.front = {made.recommended};
+  return made;
+}
+
+TEST(Comparison, NamesEveryFieldThatDiffers) {
+  std::vector<LaunchProfile> profiles = {profile("A", 100.0), profile("B", 200.0)};
+  const std::vector<std::string> names = {"a.json", "b.json"};
+  EXPECT_TRUE(differences(profiles, names).empty());
+  profiles[1].workload.seed = 9;
+  EXPECT_TRUE(differences(profiles, names).empty()) << "which texts were sent is no difference in the work";
+  profiles[1].gate = "lossless";
+  profiles[1].workload.prompt_tokens = 64;
+  profiles[1].workload.slo.limit_ms = 20.0;
+  const std::vector<std::string> found = differences(profiles, names);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0], "gate: int8 (a.json), lossless (b.json)");
+  EXPECT_TRUE(has_text(found[1], "workload.prompt_tokens: 512 (a.json), 64 (b.json)"));
+  EXPECT_TRUE(has_text(found[2], "slo.limit_ms: 50 (a.json), 20 (b.json)"));
+}
+
+Comparison two_boxes() {
+  Comparison comparison;
+  comparison.gate = "int8";
+  comparison.workload.slo = {"tpot_p99", 50.0};
+  comparison.money = {.usd_per_kwh = 0.25, .years = 1.0};
+  BoxPrice cheap;
+  cheap.usd_per_hour = 0.9;
+  BoxPrice dear;
+  dear.usd_per_hour = 3.6;
+  dear.buy_usd = 8760.0;
+  dear.watts = 2000.0;
+  dear.source = "a quote";
+  comparison.boxes = {compared(profile("A", 100.0), "a.json", cheap), compared(profile("B", 1000.0), "b.json", dear)};
+  settle(comparison);
+  return comparison;
+}
+
+TEST(Comparison, MoneyIsSettledFromPricesAndRates) {
+  const Comparison comparison = two_boxes();
+  const ComparedBox& cheap = comparison.boxes[0];
+  const ComparedBox& dear = comparison.boxes[1];
+  EXPECT_DOUBLE_EQ(cheap.recommended.usd_per_mtok->value, 2.5);
+  EXPECT_DOUBLE_EQ(dear.recommended.usd_per_mtok->value, 1.0);
+  EXPECT_DOUBLE_EQ(*cheap.recommended.usd_per_mtok->low, 0.9 / 3600.0 / 110.0 * 1e6) << "the most tokens are the cheapest";
+  EXPECT_EQ(cheap.price.watts, 50.0) << "measured: joules per token times tokens per second";
+  EXPECT_EQ(*dear.joules_per_mtok, 5e5);
+  EXPECT_DOUBLE_EQ(*dear.own_usd_per_hour, 1.5);
+  EXPECT_DOUBLE_EQ(*dear.own_usd_per_mtok, 1.5 / 3.6);
+  EXPECT_NEAR(*dear.break_even_busy_share, 1.0 / 3.1, 1e-12);
+  EXPECT_TRUE(cheap.is_cheapest_by_the_hour);
+  EXPECT_EQ(dear.break_even_tokens_per_s, 400.0);
+  EXPECT_TRUE(*dear.recommended.keeps_slo);
+}
+
+TEST(Comparison, RowsMarkdownPageAndJsonSayTheSame) {
+  const Comparison comparison = two_boxes();
+  std::string all;
+  for (const ComparisonRow& row : comparison_rows(comparison)) {
+    EXPECT_EQ(row.cells.size(), 2U);
+    for (const std::string& cell : row.cells) all += row.name + "=" + cell + "\n";
+  }
+  EXPECT_TRUE(has_text(all, "rented (USD/Mtok)=1.00 (0.990-1.01)"));
+  EXPECT_TRUE(has_text(all, "service level=kept"));
+  EXPECT_TRUE(has_text(all, "owning pays if busy=32 % of all hours"));
+  EXPECT_TRUE(has_text(all, "beats the cheapest=above 400 tokens/s"));
+  EXPECT_TRUE(has_text(comparison_markdown(comparison), "| above 400 tokens/s |"));
+  EXPECT_TRUE(has_text(comparison_html(comparison), "above 400 tokens/s"));
+  const nlohmann::json document = to_json_value(comparison);
+  EXPECT_EQ(document.at("boxes")[1].at("break_even_tokens_per_s"), 400.0);
+  EXPECT_EQ(document.at("boxes")[0].at("own_usd_per_hour"), nullptr) << "what is not known is null";
+}
+
+TEST(Comparison, DoesNotFitIsAnAnswer) {
+  Comparison comparison = two_boxes();
+  ComparedBox small;
+  small.box = "small";
+  small.model = "tiny-moe";
+  small.is_predicted = true;
+  small.missing_bytes = 3 << 20;
+  comparison.boxes.push_back(small);
+  settle(comparison);
+  std::string all;
+  for (const ComparisonRow& row : comparison_rows(comparison)) all += row.name + "=" + row.cells[2] + "\n";
+  EXPECT_TRUE(has_text(all, "configuration=does not fit: 3.00 MiB missing"));
+  EXPECT_EQ(to_json_value(comparison).at("boxes")[2].at("missing_bytes"), 3 << 20);
+}
+
+TEST(Comparison, HostileNamesAreInert) {
+  Comparison comparison = two_boxes();
+  comparison.boxes[0].box = comparison.boxes[0].model = comparison.boxes[0].remark = "</script><img src=x onerror=hit()>| `x`";
+  const std::string page = comparison_html(comparison);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_EQ(page.find("</script><img"), std::string::npos);
+  EXPECT_EQ(comparison_markdown(comparison).find("<img"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace moetune

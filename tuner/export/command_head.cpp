@@ -1,0 +1,42 @@
+#include "tuner/export/command_head.h"
+
+#include <fmt/format.h>
+
+namespace moetune {
+
+ServerCommand command_head(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names,
+                           const ExportInputs& inputs) {
+  ServerCommand result;
+  const bool folded = profile.model.find("fold=") != std::string::npos;
+  if (profile.synthetic_weights)
+    result.caution = "SYNTHETIC WEIGHTS: generated, so that accuracy is unknown and only speed was measured";
+  if (folded)
+    result.caution +=
+        std::string(result.caution.empty() ? "" : "; ") + "FOLDED: several layers shared one set of weights";
+  if (!result.caution.empty()) result.caution += " (" + profile.model + ")";
+  result.title = fmt::format("{}, workload {}, for {}", profile.model, profile.workload.name, table.name);
+  result.command = table.command;
+  result.config_flag = table.config_flag;
+  result.remarks.push_back(
+      fmt::format("Flags as of {}, version {}; source: {}", table.name, table.version, table.source));
+  if (!inputs.server_version.empty())
+    result.remarks.push_back(
+        fmt::format("Version {} was asked for: what is known to differ there is left out, nothing else was "
+                    "checked for it; --check asks the server itself",
+                    inputs.server_version));
+  const bool on_gpu = profile.hardware.device != "cpu";
+  result.remarks.push_back(
+      fmt::format("Measured by moetune's own engine on {}; what {} makes of it is a hypothesis until "
+                  "'moetune confirm' has measured that",
+                  on_gpu ? profile.hardware.device : "a CPU, " + profile.hardware.cpu_name, table.name));
+  if (!on_gpu && table.device == "gpu")
+    result.remarks.push_back(
+        table.name + " runs on GPUs, this profile was measured on a CPU: its times say nothing about them");
+  if (inputs.model)
+    if (const TopKKey* const family = names.family_of(inputs.model->architecture);
+        family != nullptr && !family->note.empty())
+      result.remarks.push_back(family->family + ": " + family->note);
+  return result;
+}
+
+}  // namespace moetune
