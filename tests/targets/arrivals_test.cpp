@@ -7,11 +7,14 @@
 
 #include "engine/checkpoint.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/golden.h"
 #include "tests/support/tiny_moe_runs.h"
 #include "tuner/targets/load_metrics.h"
 
 namespace moetune {
 namespace {
+
+using testing::options_with;
 
 class Arrivals : public testing::TinyMoeRuns {
  protected:
@@ -66,13 +69,13 @@ TEST_F(Arrivals, SequencesJoinAndLeaveARunningBatch) {
 TEST_F(Arrivals, MaxSequencesHoldsDownWhoRunsAtOnce) {
   const RunTimes many = run(workload(1e6));
   const std::int64_t bytes_of_three = device_bytes_;
-  const RunTimes one = run(workload(1e6), 0, {.max_sequences = 1});
+  const RunTimes one = run(workload(1e6), 0, options_with({{"max_sequences", "1"}}));
   ASSERT_EQ(one.requests.size(), 6U);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(one.requests[i].first_ms, 16.0 * static_cast<double>(i) + 12.0, 1e-6);
   EXPECT_NEAR(*std::ranges::max_element(one.token_ms), 1.0, 1e-6) << "nobody steps beside another";
   EXPECT_GT(one.requests.back().queue_ms(), many.requests.back().queue_ms());
   EXPECT_LT(device_bytes_, bytes_of_three) << "less KV cache";
-  run(workload(1e6), 0, {.max_sequences = 6});
+  run(workload(1e6), 0, options_with({{"max_sequences", "6"}}));
   EXPECT_GT(device_bytes_, bytes_of_three);
 }
 
@@ -80,8 +83,9 @@ TEST_F(Arrivals, MaxSequencesHoldsDownWhoRunsAtOnce) {
 TEST_F(Arrivals, PrefillChunkSaysHowLongAPromptDelaysTheOthers) {
   Workload long_prompts = workload(1e6);
   long_prompts.prompt_tokens = 200;
-  EXPECT_NEAR(*std::ranges::max_element(run(long_prompts).token_ms), 202.0, 1e-6);
-  const RunTimes chunked = run(long_prompts, 0, {.prefill_chunk = 16});
+  const RunTimes whole = run(long_prompts);
+  EXPECT_NEAR(*std::ranges::max_element(whole.token_ms), 202.0, 1e-6);
+  const RunTimes chunked = run(long_prompts, 0, options_with({{"prefill_chunk", "16"}}));
   EXPECT_NEAR(*std::ranges::max_element(chunked.token_ms), 16.0, 1e-6);
   EXPECT_EQ(tokens_ + chunked.reused_tokens, 6 * (200 + 4));
 }

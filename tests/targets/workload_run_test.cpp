@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint.h"
+#include "tests/support/golden.h"
 #include "tests/support/tiny_moe_runs.h"
 #include "tuner/targets/latency.h"
 
@@ -11,6 +12,7 @@ namespace moetune {
 namespace {
 
 using testing::one_ms_per_token;
+using testing::options_with;
 
 class WorkloadRun : public testing::TinyMoeRuns {};
 
@@ -57,7 +59,7 @@ TEST_F(WorkloadRun, ATaskIsAllOfItsRoundsAndNotItsTools) {
 }
 
 TEST_F(WorkloadRun, WithoutPrefixCacheEveryRoundReadsItsContextAgain) {
-  const RunTimes times = run(agent(), 0, {.prefix_cache = false});
+  const RunTimes times = run(agent(), 0, options_with({{"prefix_cache", "off"}}));
   EXPECT_EQ(times.first_token_ms(), (std::vector<double>{20, 30, 40}));
   EXPECT_EQ(times.reused_tokens, 0);
   EXPECT_EQ(tokens_, 23 + 33 + 43);
@@ -84,7 +86,7 @@ TEST_F(WorkloadRun, WithoutReadingAheadThePromptIsReadAfterTheLastKey) {
   Workload cold = typed(10.0);
   cold.prewarmed = false;
   EXPECT_EQ(run(cold).first_token_ms(), std::vector<double>{320.0});
-  EXPECT_EQ(run(typed(10.0), 0, {.prefix_cache = false}).first_token_ms(), std::vector<double>{320.0}) << "nothing could be kept";
+  EXPECT_EQ(run(typed(10.0), 0, options_with({{"prefix_cache", "off"}})).first_token_ms(), std::vector<double>{320.0}) << "nothing could be kept";
   EXPECT_EQ(tokens_, 320);
 }
 
@@ -105,7 +107,7 @@ TEST_F(WorkloadRun, APromptShorterThanItsPiecesArrivesTokenByToken) {
 TEST_F(WorkloadRun, LongPromptsAreCutIntoSteps) {
   const Workload workload{.name = "w", .prompt_tokens = 700, .output_tokens = 2};
   EXPECT_EQ(limits_of(workload, {}).step_tokens, 512);
-  EXPECT_EQ(limits_of(workload, {.device = DeviceKind::cuda}).step_tokens, 700) << "a GPU takes up to 2,048 at once";
+  EXPECT_EQ(limits_of(workload, default_options(DeviceKind::cuda)).step_tokens, 700) << "a GPU takes up to 2,048 at once";
   run(workload);
   EXPECT_EQ(tokens_, 701);
 }
@@ -162,16 +164,16 @@ TEST_F(WorkloadRun, AnAgentsTaskIsMeasuredAsAWhole) {
 TEST(LoadRules, AKnobThatCouldHaveNoEffectIsNoConfiguration) {
   const Workload chat{.name = "chat", .sequences = 2};
   EXPECT_FALSE(objection_to_load(chat, {}));
-  EXPECT_FALSE(objection_to_load(chat, {.max_sequences = 2}));
-  EXPECT_EQ(objection_to_load(chat, {.max_sequences = 3}).value().knob, "max_sequences");
-  EXPECT_EQ(objection_to_load(chat, {.prefix_cache = false}).value().knob, "prefix_cache");
-  EXPECT_FALSE(objection_to_load(agent(), {.prefix_cache = false}));
-  EXPECT_FALSE(objection_to_load(typed(0.1), {.prefix_cache = false}));
+  EXPECT_FALSE(objection_to_load(chat, options_with({{"max_sequences", "2"}})));
+  EXPECT_EQ(objection_to_load(chat, options_with({{"max_sequences", "3"}})).value().knob, "max_sequences");
+  EXPECT_EQ(objection_to_load(chat, options_with({{"prefix_cache", "off"}})).value().knob, "prefix_cache");
+  EXPECT_FALSE(objection_to_load(agent(), options_with({{"prefix_cache", "off"}})));
+  EXPECT_FALSE(objection_to_load(typed(0.1), options_with({{"prefix_cache", "off"}})));
   Workload busy = chat;
   busy.poisson_arrivals = true;
-  EXPECT_FALSE(objection_to_load(busy, {.max_sequences = 4})) << "four requests can be there at once";
-  EXPECT_TRUE(objection_to_load(busy, {.max_sequences = 5}));
-  EXPECT_EQ(limits_of(busy, {.max_sequences = 4}).sequences, 4);
+  EXPECT_FALSE(objection_to_load(busy, options_with({{"max_sequences", "4"}}))) << "four requests can be there at once";
+  EXPECT_TRUE(objection_to_load(busy, options_with({{"max_sequences", "5"}})));
+  EXPECT_EQ(limits_of(busy, options_with({{"max_sequences", "4"}})).sequences, 4);
 }
 
 TEST(LoadRules, CountedPausesAreNamed) {

@@ -39,7 +39,7 @@ struct InventedFinal {
   }
   ChoiceInput input() const {
     return {trials, gate_named(gate), objectives, default_configuration, accuracy_parameters(),
-            slo,    measured_again};
+            slo, false, measured_again};
   }
   std::vector<std::int64_t> who() const { return finalists(input()); }
   Recommendation choice() const { return choose(input()); }

@@ -12,7 +12,7 @@ namespace moetune {
 namespace {
 
 // In the metric table, measured by nothing yet.
-constexpr std::array later_metrics = {"tax_share", "link_gb_s"};
+constexpr std::array later_metrics = {"link_gb_s"};
 // Of generated weights only the signal-to-noise ratio is known.
 constexpr std::array needs_trained_weights = {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"};
 
@@ -49,6 +49,8 @@ NotMeasurable why_not_measurable(const std::string& metric, const Study& study) 
     return {study.model.name + " has synthetic weights", "output_snr_db, router_mass, or what is no accuracy"};
   if (is_one_of(metric, std::array{"route_flip_rate", "router_mass"}) && study.model.moe_layer_count() == 0)
     return {study.model.name + " routes nothing", "a model with routed experts"};
+  if (metric.starts_with("tax_") && study.device != DeviceKind::cpu)
+    return {"where a token's time goes is recorded on the CPU engine only", "--device cpu"};
   if (metric == "usd_per_mtok" && !study.conditions.contains("usd_per_hour"))
     return {"no price of this machine is known", "--usd-per-hour beside it"};
   if (metric == "joules_per_token" && !study.counts_energy)

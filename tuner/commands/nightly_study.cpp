@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "tuner/progress.h"
 #include "tuner/run_directory.h"
 #include "tuner/searchers/given_first.h"
+#include "tuner/targets/arrivals.h"
 #include "tuner/terminal.h"
 #include "tuner/trial_log.h"
 
@@ -73,7 +75,7 @@ SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& na
   return space;
 }
 
-NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
+NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, Study study,
                                      const TargetOptions& target, const Console& console,
                                      const Interruption& interruption) {
   const std::vector<Objective> objectives = objectives_named(joined(nightly.baseline->objectives));
@@ -90,7 +92,15 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
   const RunDirectory run =
       RunDirectory::create(nightly.run_path, request_of(nightly, study), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
+<<<<<<< HEAD
   const Study in_folder = with_folder(study, std::filesystem::absolute(run.path()).string());
+=======
+  study = with_folder(std::move(study), std::filesystem::absolute(run.path()).string());
+  // Requests come as fast as they did for the baseline, whatever this box completes tonight.
+  for (const Evidence& evidence : nightly.baseline->recommended.evidence)
+    if (evidence.metric == "arrivals_per_s")
+      if (const std::string problem = write_arrival_rate(run.path(), evidence.value); !problem.empty()) console.warn(problem);
+>>>>>>> loads-2
 
   Progress progress(stderr, terminal_of(2), console.quiet);
   TuneRequest request;

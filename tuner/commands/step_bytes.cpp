@@ -24,7 +24,7 @@ StepBytes step_bytes(const ModelSpec& spec, const Configuration& configuration, 
   const double expert = static_cast<double>(expert_layout(spec, options, whole).bytes);
   const double routed = spec.moe_layer_count() * touched * expert;
 
-  const double kv = static_cast<double>(plan_memory(spec, options, limits_of(workload, device)).kv_bytes);
+  const double kv = static_cast<double>(plan_memory(spec, options, limits_of(workload, options)).kv_bytes);
   const double filled = (workload.context_tokens() - workload.output_tokens / 2.0) / workload.context_tokens();
   return {.memory = dense + routed * cache_hit + kv * filled, .link = routed * (1.0 - cache_hit)};
 }
