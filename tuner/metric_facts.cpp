@@ -12,7 +12,7 @@ namespace moetune {
 namespace {
 using enum Direction;
 
-constexpr std::array<MetricFacts, 20> table{{
+constexpr std::array<MetricFacts, 21> table{{
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}, true},
     {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}, true},
     {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}, true},
@@ -39,6 +39,7 @@ constexpr std::array<MetricFacts, 20> table{{
      {}},
     {"output_snr_db", larger_is_better, "dB", "logits against the reference's (synthetic weights)", {}},
     {"cache_hit", larger_is_better, "share", "distinct experts of a step that were resident", {}},
+    {"prefetch_in_vain", smaller_is_better, "bytes", "per token: fetched before it was asked for, and then not asked for", {}},
     {"device_bytes", smaller_is_better, "bytes", "peak memory of the device", {}},
     {"host_bytes", smaller_is_better, "bytes", "memory and spill files beside the device", {}},
     {"link_gb_s", neither, "GB/s", "bytes of missing experts over time", {}},

@@ -143,7 +143,7 @@ ExitCode run_logits(const LogitsOptions& options) {
   if (const auto objection = objection_to(spec, engine_options, limits, memory)) throw NoFeasibleConfiguration(*objection);
 
   // Files come first: a wrong path must not cost the time of loading a model.
-  Routing routing(options, spec, std::ssize(ids), effective_top_k(spec, engine_options));
+  Routing routing(options, spec, std::ssize(ids), routing_width(spec, engine_options));
   NpyWriter file(options.out, std::ssize(ids), spec.vocabulary);
   if (const std::string words = unused_gpu_message(device); !words.empty()) options.common.console.warn(words);
   Engine engine(checkpoint, engine_options, limits);
