@@ -21,6 +21,7 @@ struct Command {
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line);
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
+Command add_trace_command(CLI::App& program);
 Command add_report_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_validate_command(CLI::App& program);

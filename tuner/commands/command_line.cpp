@@ -64,7 +64,7 @@ ExitCode parse_and_run(int argc, char** argv) {
   std::vector<std::string> as_typed(argv, argv + argc);
   if (!as_typed.empty()) as_typed.front() = "moetune";
   std::vector<Command> commands = {add_tune_command(program, as_typed), add_measure_command(program), add_logits_command(program),
-                                   add_report_command(program), add_list_command(program),    add_validate_command(program),
+                                   add_trace_command(program), add_report_command(program), add_list_command(program),    add_validate_command(program),
                                    add_worker_command(program), add_gpu_probe_command(program)};
   for (Command& command : commands) add_help_all(command);
   for (Command& later : add_later_commands(program)) commands.push_back(std::move(later));

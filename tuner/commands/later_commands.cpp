@@ -14,7 +14,6 @@ struct LaterCommand {
 
 constexpr std::array later_commands = {
     LaterCommand{"tax", "Where a token's time goes, against a dense baseline of the same active size"},
-    LaterCommand{"trace", "Record expert routing; hit rate of every cache size and policy from one pass"},
     LaterCommand{"replay", "Race searchers on a recorded table of trials"},
     LaterCommand{"export", "A profile as launch flags of a server"},
     LaterCommand{"compare", "Profiles of several boxes or models side by side"},
@@ -34,7 +33,7 @@ std::vector<Command> add_later_commands(CLI::App& program) {
     const std::string name = later.name;
     commands.push_back({&options, [name]() -> ExitCode {
                           throw InputError(name, "this build does not have this command yet",
-                                           "tune, measure, logits, report, list, validate");
+                                           "tune, measure, logits, trace, report, list, validate");
                         }});
   }
   return commands;
