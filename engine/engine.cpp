@@ -125,6 +125,7 @@ struct Engine::Impl {
     if (rank.store)
       rank.cache =
           std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, options));
+    if (rank.cache) rank.cache->record_loads(rank.recorder);
   }
   // What prefetches has to be there after the cache, and learns anew with it.
   void make_prefetcher(Rank& rank) {
@@ -147,7 +148,7 @@ struct Engine::Impl {
       rank.decode_loop = std::make_unique<DecodeLoop>(rank, limits.sequences, limits.context_tokens);
   }
 
-  std::span<const float> forward(std::span<const StepToken> step);
+  std::span<const float> forward(std::span<const StepToken> step, Phase phase);
   void start_decode(const DecodeRequest& request);
   Decoded finish_decode();
   Decoded decode_by_steps(const DecodeRequest& request);
@@ -177,10 +178,11 @@ struct Engine::Impl {
   std::optional<Decoded> already_decoded;  // the same, where the steps are done already
 };
 
-std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
+std::span<const float> Engine::Impl::forward(std::span<const StepToken> step, Phase phase) {
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
   contexts.accept(step);
+  const StepScope recorded(ranks.front()->recorder, phase, std::ssize(step));
   for (std::vector<std::int32_t>* list : {&ids, &sequences, &positions, &wanted}) list->clear();
   for (const StepToken& token : step) {
     if (token.wants_logits) wanted.push_back(static_cast<std::int32_t>(ids.size()));
@@ -271,7 +273,7 @@ Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
   Decoded decoded;
   for (int done = 0; done < request.steps; ++done) {
     const Clock::time_point start = Clock::now();
-    const std::span<const float> rows_of_logits = forward(step);
+    const std::span<const float> rows_of_logits = forward(step, Phase::decode);
     for (std::size_t i = 0; i < step.size(); ++i) keys[i] = ++step[i].position;
     // A tensor is a view that may be written through; Sample only reads its logits.
     run(ranks.front()->host, Sample{.logits = Tensor(const_cast<float*>(rows_of_logits.data()), NumberType::f32,
@@ -343,6 +345,7 @@ RunStats Engine::Impl::stats() const {
     stats.experts_ahead_in_vain = counters.ahead_in_vain;
   }
   for (const auto& rank : ranks) {
+    stats.cpu_threads += rank->host.threads();
     stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes() +
                           op_scratch_bytes(spec, options, rank->shard, limits.step_tokens);
     if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();
@@ -369,7 +372,9 @@ const ModelSpec& Engine::spec() const { return impl_->spec; }
 const EngineOptions& Engine::options() const { return impl_->options; }
 const EngineLimits& Engine::limits() const { return impl_->limits; }
 
-std::span<const float> Engine::forward(std::span<const StepToken> step) { return impl_->forward(step); }
+std::span<const float> Engine::forward(std::span<const StepToken> step) {
+  return impl_->forward(step, Phase::prefill);
+}
 
 std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_t> prompt) {
   if (prompt.empty()) throw InputError("prompt", "0 tokens", "at least 1");
@@ -385,7 +390,7 @@ std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_
                                     .sequence = sequence,
                                     .position = static_cast<std::int32_t>(i),
                                     .wants_logits = i + 1 == prompt.size()});
-    logits = impl_->forward(impl_->prompt_step);
+    logits = impl_->forward(impl_->prompt_step, Phase::prefill);
   }
   return logits;
 }
@@ -438,6 +443,15 @@ void Engine::observe_routing(RoutingObserver observer) {
 }
 
 void Engine::observe_next_gate(GateObserver observer) { impl_->ranks.front()->gate_observer = std::move(observer); }
+
+void Engine::record_steps(StepRecorder* recorder) {
+  if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)
+    throw InputError("recorded steps", "device cuda",
+                     "cpu: the scopes of the host see launches, not kernels");
+  Rank& first = *impl_->ranks.front();
+  first.recorder = recorder;
+  if (first.cache) first.cache->record_loads(recorder);
+}
 
 void Engine::force_routing(const RoutingSource& source) {
   for (const auto& rank : impl_->ranks) rank->routing_source = source;

@@ -15,6 +15,8 @@
 
 namespace moetune {
 
+class StepRecorder;  // engine/sync_tax/step_recorder.h
+
 // What the caller will ask for at most: sizes KV cache and scratch before anything runs.
 struct EngineLimits {
   int sequences = 1;         // slots side by side
@@ -65,7 +67,8 @@ class Engine {
 
   const ModelSpec& spec() const;
   const EngineOptions& options() const;
-  // As in effect: prefill_chunk, where it is set, decides step_tokens (but never below one token per sequence).
+  // As in effect: max_sequences, where it is set, holds down sequences; prefill_chunk, where it is set, decides step_tokens
+  // (but never below one token per sequence).
   const EngineLimits& limits() const;
 
   // Runs the tokens of one step (1 .. limits.step_tokens, several per sequence allowed in position order). Returns the
@@ -99,6 +102,10 @@ class Engine {
   using RoutingObserver = std::function<void(int layer, std::span<const std::int32_t> ids, std::span<const float> weights,
                                              int tokens, int k)>;
   void observe_routing(RoutingObserver observer);
+
+  // Records what the steps from now on spend their time on, on rank 0; null: no more. The recorder must
+  // outlive its use. Throws InputError on a GPU, whose kernels no scope of the host can time.
+  void record_steps(StepRecorder* recorder);
 
   // Asked before every MoE layer's routing: fills ids (tokens, k) with the experts to take in place of the router's choice;
   // their weights come from the router's own scores; -1, on a CPU, is no expert. Empty: the router chooses. With several ranks it is called from all of

@@ -114,6 +114,7 @@ bool ExpertCache::next_wave() {
 
 void ExpertCache::load(std::span<const std::int32_t> experts) {
   if (experts.empty()) return;
+  const OpScope scope(recorder_, Activity::expert_copy);
   const auto start = std::chrono::steady_clock::now();
   const std::span<const std::int32_t> table = directory_.table(moe_layer_);
   std::vector<ExpertStore::Wanted> wanted;

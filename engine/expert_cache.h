@@ -14,6 +14,7 @@
 #include "engine/background_loader.h"
 #include "engine/expert_store.h"
 #include "engine/slot_directory.h"
+#include "engine/sync_tax/step_recorder.h"
 #include "kernels/buffer.h"
 #include "kernels/device.h"
 #include "kernels/tensor.h"
@@ -72,6 +73,7 @@ class ExpertCache {
   std::size_t fair_share(int moe_layer) const { return static_cast<std::size_t>(directory_.slots_of_layer(moe_layer).count); }
   const Counters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
+  void record_loads(StepRecorder* recorder) { recorder_ = recorder; }  // null: no longer
   std::int64_t device_bytes() const { return slots_.bytes() + tables_.bytes() + wave_table_.bytes(); }
 
   // What a cache of this shape will hold on its device.
@@ -112,6 +114,7 @@ class ExpertCache {
   std::vector<std::int32_t> masked_table_;
   std::vector<std::int32_t> resident_table_;
   Counters counters_;
+  StepRecorder* recorder_ = nullptr;
 
   int ahead_layer_ = 0;
   std::vector<std::int32_t> ahead_;  // experts of ahead_layer_ on their way or there, and not asked for yet

@@ -38,6 +38,7 @@ void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> exper
 void ExpertCache::wait_for_ahead() {
   if (!ahead_is_under_way_) return;
   const auto start = std::chrono::steady_clock::now();
+  const OpScope scope(recorder_, Activity::expert_copy);
   ahead_is_under_way_ = false;
   try {
     loader_->wait();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -96,6 +97,7 @@ Router router_of(Rank& rank, const LayerWeights& weights, int layer, std::int64_
 }
 
 Chosen route(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
   Router router = router_of(rank, weights, layer, tokens);
   if (rank.routing_source) take_given_experts(rank, router.route.ids, layer);
   router.route.ids_are_given = static_cast<bool>(rank.routing_source);
@@ -113,6 +115,7 @@ void read_back(Rank& rank, const Tensor& from, std::vector<T>& to) {
 void change_choice(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens) {
   const RouteChanges& changes = rank.changes;
   if (!changes.any() || rank.routing_source) return;
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
   Route again = router_of(rank, weights, layer, tokens).route;
   std::vector<std::int32_t>& ids = rank.chosen_ids;
   bool changed = false;
@@ -145,6 +148,8 @@ void show_to_observer(Rank& rank, const Chosen& chosen, int layer) {
 
 // What is to come, for those who fetch or watch; the running layer's experts are in place.
 void look_ahead(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
+  if (!rank.prefetcher && !rank.gate_observer) return;
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
   if (rank.prefetcher) rank.prefetcher->after_choice(rank, layer, moe_layer, tokens);
   const auto& routes = rank.spec->moe_layers;
   const auto next = std::find(routes.begin() + layer + 1, routes.end(), true);
@@ -170,23 +175,33 @@ void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, i
   std::vector<std::int32_t>& asked = rank.asked_ids;  // chosen, without those that were dropped
   asked = rank.chosen_ids;
   std::erase(asked, -1);
-  cache.begin_layer(moe_layer, asked);
-  while (cache.next_wave()) {
+  const auto next_wave = [&](bool is_first) {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    if (is_first) cache.begin_layer(moe_layer, asked);
+    return cache.next_wave();
+  };
+  for (bool is_first = true; next_wave(is_first); is_first = false) {
     if (cache.is_last_wave()) look_ahead(rank, layer, moe_layer, x.dim(0));
-    run(rank.device, ffn_of(rank, x, chosen));
+    OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
+    ExpertFfn ffn = ffn_of(rank, x, chosen);
+    if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
+    run(rank.device, ffn);
   }
-  run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+  run(rank, Row::down_combine,
+      Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
-void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
+void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
   const std::int64_t inner = weights.gate.layout.out;
-  run(rank.device, FeedForward{.x = x,
-                               .gate = weights.gate,
-                               .up = weights.up,
-                               .down = weights.down,
-                               .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-                               .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
-                               .y = y});
+  run(rank, row,
+      FeedForward{.x = x,
+                  .gate = weights.gate,
+                  .up = weights.up,
+                  .down = weights.down,
+                  .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
+                  .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+                  .y = y});
 }
 
 }  // namespace
@@ -194,11 +209,12 @@ void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, c
 void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) {
   const std::int64_t hidden = rank.spec->hidden;
   const Tensor normed = first_rows(rank.scratch.normed, {tokens, hidden});
-  run(rank.device, RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
-                           .weight = weights.post_attention_norm,
-                           .y = normed,
-                           .eps = static_cast<float>(rank.spec->rms_eps)});
-  run_dense(rank, weights.dense, normed, begin_half_layer(rank, tokens));
+  run(rank, Row::dense,
+      RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
+              .weight = weights.post_attention_norm,
+              .y = normed,
+              .eps = static_cast<float>(rank.spec->rms_eps)});
+  run_dense(rank, weights.dense, Row::dense, normed, begin_half_layer(rank, tokens));
 }
 
 void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
@@ -219,19 +235,25 @@ void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tens
 }
 
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
-  run_dense(rank, weights.shared, x, y);
+  run_dense(rank, weights.shared, Row::shared, x, y);
 }
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
   const Chosen chosen = route(rank, weights, layer, tokens);
-  if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
+  if (rank.host_must_know()) {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    read_back(rank, chosen.ids, rank.chosen_ids);
+  }
   change_choice(rank, weights, layer, moe_layer, tokens);
-  show_to_observer(rank, chosen, layer);
+  if (rank.host_must_know()) {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    show_to_observer(rank, chosen, layer);
+  }
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, layer, moe_layer, output);
-  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, x, output);
+  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, Row::shared, x, output);
 }
 
 }  // namespace moetune

@@ -144,7 +144,7 @@ Rule unsupported_rule(const EngineOptions& options) {
   if (Rule rule = placement_rule(options)) return rule;
   const EngineOptions defaults;
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
-                           "top_k_rule", "max_sequences", "prefix_cache"}) {
+                           "top_k_rule"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end()) continue;
     const Knob& knob = knob_named(name);
@@ -195,7 +195,8 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
 
 EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& limits) {
   EngineLimits effective = limits;
-  if (options.prefill_chunk > 0) effective.step_tokens = std::max(options.prefill_chunk, limits.sequences);
+  if (options.max_sequences > 0) effective.sequences = std::min(options.max_sequences, limits.sequences);
+  if (options.prefill_chunk > 0) effective.step_tokens = std::max(options.prefill_chunk, effective.sequences);
   if (limits.logit_rows == 0 || limits.logit_rows > effective.step_tokens)
     effective.logit_rows = effective.step_tokens;
   return effective;

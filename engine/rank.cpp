@@ -18,6 +18,7 @@ bool Rank::host_must_know() const { return shares_host_memory(device) || (cache 
 
 void all_reduce(Rank& rank, const Tensor& x) {
   if (rank.group == nullptr) return;
+  const OpScope scope(rank.recorder, Activity::collective);
   const auto start = std::chrono::steady_clock::now();
   run(rank.device, AllReduce{.x = x, .group = rank.group, .rank = rank.shard.rank});
   rank.communication_seconds +=
@@ -27,7 +28,7 @@ void all_reduce(Rank& rank, const Tensor& x) {
 Tensor begin_half_layer(Rank& rank, std::int64_t tokens) {
   if (rank.group == nullptr) return first_rows(rank.scratch.residual, {tokens, rank.spec->hidden});
   const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
-  run(rank.device, Fill{.x = output, .value = 0.0F});
+  run(rank, Row::other, Fill{.x = output, .value = 0.0F});
   return output;
 }
 
@@ -35,7 +36,8 @@ void end_half_layer(Rank& rank, std::int64_t tokens) {
   if (rank.group == nullptr) return;
   const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
   all_reduce(rank, output);
-  run(rank.device, Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
+  run(rank, Row::other,
+      Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
 }
 
 }  // namespace moetune

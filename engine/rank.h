@@ -13,9 +13,11 @@
 #include "engine/kv_cache.h"
 #include "engine/scratch.h"
 #include "engine/shard.h"
+#include "engine/sync_tax/step_recorder.h"
 #include "engine/weights.h"
 #include "kernels/collective.h"
 #include "kernels/device.h"
+#include "kernels/run.h"
 
 namespace moetune {
 
@@ -58,6 +60,7 @@ struct Rank {
   std::vector<std::int32_t> guessed_ids;  // of a later layer
   std::int64_t rerouted = 0;              // since the counters were reset
   double communication_seconds = 0.0;
+  StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
 
   Rank(const Cpu& cpu, Device on);
@@ -67,6 +70,13 @@ struct Rank {
   // for it would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
   bool host_must_know() const;
 };
+
+// An op of the model, recorded where somebody records.
+template <class Op>
+void run(Rank& rank, Row row, const Op& op) {
+  const OpScope scope(rank.recorder, Activity::compute, row);
+  run(rank.device, op);
+}
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.
 void all_reduce(Rank& rank, const Tensor& x);

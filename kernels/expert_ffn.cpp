@@ -135,6 +135,7 @@ void run(Cpu& cpu, const ExpertFfn& op) {
                          swiglu_row(gate, up, gate, row_end - row_begin);
                        }
                      });
+  if (op.after_gate_up != nullptr) (*op.after_gate_up)();
   for_rows_of_groups(cpu, plan.groups, hidden, inner * tokens_per_group,
                      [&](const Group& group, std::int64_t row_begin, std::int64_t row_end) {
                        DotRows work{.row_begin = row_begin, .row_end = row_end};

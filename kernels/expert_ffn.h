@@ -7,6 +7,8 @@
 // order, so the result does not depend on how the waves were cut.
 #pragma once
 
+#include <functional>
+
 #include "kernels/device.h"
 #include "kernels/tensor.h"
 #include "kernels/weight_matrix.h"
@@ -20,6 +22,8 @@ struct ExpertFfn {
   const void* slots = nullptr;  // slot s starts at slots + s * layout.bytes
   ExpertLayout layout;
   Tensor rows;  // (tokens, k, hidden) f32, written where the expert is in this wave
+  // Called between the two products, by a CPU only: for those who time them. Null: nobody does.
+  const std::function<void()>* after_gate_up = nullptr;
 };
 void run(Cpu& cpu, const ExpertFfn& op);
 void run(Cuda& cuda, const ExpertFfn& op);

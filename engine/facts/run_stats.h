@@ -7,6 +7,7 @@ namespace moetune {
 
 struct RunStats {
   std::int64_t tokens = 0;              // tokens that went through the layers
+  int cpu_threads = 0;                  // that the host computes with now, over all ranks
   std::int64_t expert_lookups = 0;      // (token, rank) pairs asked of the expert cache, over all MoE layers
   std::int64_t expert_hits = 0;         // distinct experts of a step found resident
   std::int64_t expert_misses = 0;       // distinct experts of a step that had to be read

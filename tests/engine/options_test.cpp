@@ -46,8 +46,6 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
       {{{"miss", "cpu"}}, {"miss: cpu: this build does not act on it yet", "accepted: pull"}},
       {{{"cuda_graph", "off"}}, {"cuda_graph: off"}},
       {{{"expert_parallel", "2"}}, {"expert_parallel: 2"}},
-      {{{"max_sequences", "4"}}, {"max_sequences: 4"}},
-      {{{"prefix_cache", "off"}}, {"prefix_cache: off"}},
       {{{"cpu_threads", "100000"}}, {"cpu_threads: 100000", "the cores here"}},
   };
   for (const auto& [settings, parts] : refused)
