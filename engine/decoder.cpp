@@ -5,6 +5,7 @@
 
 #include "engine/attention_layer.h"
 #include "engine/feed_forward.h"
+#include "engine/prefetcher.h"
 #include "kernels/embed.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/run.h"
@@ -70,6 +71,8 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
   run(rank, Row::other,
       Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
+  rank.is_one_each = is_one_each;
+  if (rank.prefetcher) rank.prefetcher->begin_step(rank, tokens);
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];

@@ -15,8 +15,11 @@
 #include "engine/dense_shapes.h"
 #include "engine/facts/error.h"
 #include "engine/option_rules.h"
+#include "engine/prefetcher.h"
 #include "engine/rank.h"
 #include "engine/rank_threads.h"
+#include "engine/route_changes.h"
+#include "engine/router_profile.h"
 #include "engine/step_rules.h"
 #include "kernels/device_memory.h"
 #include "kernels/sample.h"
@@ -50,6 +53,13 @@ SlotDirectory::Shape cache_shape(const ModelSpec& spec, const EngineOptions& opt
           .policy = options.cache_policy};
 }
 
+RouteChanges route_changes(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options) {
+  const TopKRule rule = TopKRule::of(options.top_k_rule);
+  RouteChanges changes{.threshold = rule.threshold, .layer_experts = {}, .reroute_margin = options.reroute_margin};
+  if (rule.per_layer) changes.layer_experts = layer_experts(checkpoint, options);
+  return changes;
+}
+
 bool needs_reload(const ModelSpec& spec, const EngineOptions& from, const EngineOptions& to) {
   return from.device != to.device || from.tensor_parallel != to.tensor_parallel || from.dense_quant != to.dense_quant ||
          expert_type(spec, from) != expert_type(spec, to);
@@ -66,13 +76,15 @@ struct Engine::Impl {
         limits((require_acceptable(spec, chosen, asked), effective_limits(chosen, asked))),
         contexts(limits, spec.vocabulary),
         threads(chosen.tensor_parallel) {
+    const RouteChanges changes = route_changes(checkpoint, options);  // may need an engine of its own: before this one's memory
     renew_group();
     for (int rank = 0; rank < options.tensor_parallel; ++rank) {
       const Cpu cpu = rank_cpu(options);
       ranks.push_back(std::make_unique<Rank>(cpu, rank_device(options, cpu)));
       ranks.back()->spec = &spec;
       ranks.back()->shard = {rank, options.tensor_parallel};
-      ranks.back()->top_k = effective_top_k(spec, options);
+      ranks.back()->top_k = routing_width(spec, options);
+      ranks.back()->changes = changes;
     }
     on_all_ranks([&](Rank& rank) {
       rank.group = group.get();
@@ -81,6 +93,7 @@ struct Engine::Impl {
         rank.store =
             std::make_unique<ExpertStore>(checkpoint, rank.shard, expert_layout(spec, options, rank.shard));
       make_cache(rank);
+      make_prefetcher(rank);
       make_kv(rank);
       make_scratch_of(rank);
     });
@@ -113,6 +126,12 @@ struct Engine::Impl {
       rank.cache =
           std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, options));
     if (rank.cache) rank.cache->record_loads(rank.recorder);
+  }
+  // What prefetches has to be there after the cache, and learns anew with it.
+  void make_prefetcher(Rank& rank) {
+    rank.prefetcher.reset();
+    if (options.prefetch != Prefetch::none && rank.cache && !rank.cache->is_resident())
+      rank.prefetcher = std::make_unique<Prefetcher>(rank.device, spec, options.prefetch, limits.sequences);
   }
   void make_kv(Rank& rank) {
     rank.kv = {};
@@ -274,6 +293,8 @@ Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
 bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& asked) {
   require_acceptable(spec, chosen, asked);
   if (needs_reload(spec, options, chosen)) return false;
+  if (TopKRule::of(chosen.top_k_rule).per_layer && !has_layer_experts(spec, chosen)) return false;
+  const RouteChanges changes = route_changes(checkpoint, chosen);
   const EngineLimits new_limits = effective_limits(chosen, asked);
   const bool other_contexts = new_limits.sequences != limits.sequences || new_limits.context_tokens != limits.context_tokens;
   const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
@@ -288,7 +309,9 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
   limits = new_limits;
   contexts = ContextLengths(limits, spec.vocabulary);
   on_all_ranks([&](Rank& rank) {
-    rank.top_k = effective_top_k(spec, options);
+    rank.top_k = routing_width(spec, options);
+    rank.changes = changes;
+    rank.gate_ahead.reset();
     if (new_threads) {
       rank.host = rank_cpu(options);
       rank.device = rank.host;
@@ -297,7 +320,9 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
     if (new_scratch) make_scratch_of(rank);
     if (rank.decode_loop) rank.decode_loop->forget_graphs();  // top_k, cache tables or threads may differ
     if (new_kv) make_kv(rank);
+    rank.prefetcher.reset();
     if (new_cache) make_cache(rank);
+    make_prefetcher(rank);
   });
   is_usable = true;
   return true;
@@ -308,6 +333,7 @@ RunStats Engine::Impl::stats() const {
   stats.tokens = tokens_run;
   const Rank& first = *ranks.front();
   stats.communication_seconds = first.communication_seconds;
+  stats.experts_rerouted = first.rerouted;
   if (first.cache) {  // all ranks look up, hit and miss alike
     const ExpertCache::Counters& counters = first.cache->counters();
     stats.expert_lookups = counters.lookups;
@@ -315,6 +341,8 @@ RunStats Engine::Impl::stats() const {
     stats.expert_misses = counters.misses;
     stats.expert_evictions = counters.evictions;
     stats.expert_load_seconds = counters.load_seconds;
+    stats.experts_ahead = counters.ahead;
+    stats.experts_ahead_in_vain = counters.ahead_in_vain;
   }
   for (const auto& rank : ranks) {
     stats.cpu_threads += rank->host.threads();
@@ -323,7 +351,11 @@ RunStats Engine::Impl::stats() const {
     if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();
     if (!rank->cache) continue;
     stats.device_bytes += rank->cache->device_bytes();
+    const std::int64_t expert_bytes = rank->cache->layout().bytes;
     stats.expert_bytes_read += rank->cache->counters().bytes_read;
+    stats.expert_bytes_ahead += rank->cache->counters().ahead * expert_bytes;
+    stats.expert_bytes_in_vain += rank->cache->counters().ahead_in_vain * expert_bytes;
+    if (rank->prefetcher) stats.device_bytes += rank->prefetcher->bytes();
     stats.host_bytes += rank->cache->is_resident() ? 0 : rank->store->outside_bytes();
   }
   return stats;
@@ -379,18 +411,38 @@ void Engine::reset_stats() {
   impl_->tokens_run = 0;
   for (const auto& rank : impl_->ranks) {
     rank->communication_seconds = 0.0;
+    rank->rerouted = 0;
     if (rank->cache) rank->cache->reset_counters();
   }
 }
 
 void Engine::drop_expert_cache() {
   for (const auto& rank : impl_->ranks)
-    if (rank->cache) rank->cache->clear();
+    if (rank->cache) {
+      rank->cache->clear();
+      if (rank->prefetcher) rank->prefetcher->forget();
+    }
+}
+
+void Engine::prewarm_experts(std::span<const HotExpert> hottest_first) {
+  const ModelSpec& spec = impl_->spec;
+  std::vector<ExpertCache::HotExpert> hot;
+  for (const HotExpert& one : hottest_first) {
+    const bool routes = one.layer >= 0 && one.layer < spec.layers && spec.moe_layers[static_cast<std::size_t>(one.layer)];
+    if (!routes || one.expert < 0 || one.expert >= spec.experts)
+      throw InputError("hot experts", "layer " + std::to_string(one.layer) + ", expert " + std::to_string(one.expert),
+                       "layers that route, experts 0 .. " + std::to_string(spec.experts - 1));
+    const auto row = std::count(spec.moe_layers.begin(), spec.moe_layers.begin() + one.layer, true);
+    hot.push_back({static_cast<int>(row), one.expert});
+  }
+  if (spec.moe_layer_count() > 0) impl_->on_all_ranks([&](Rank& rank) { rank.cache->prewarm(hot); });
 }
 
 void Engine::observe_routing(RoutingObserver observer) {
   impl_->ranks.front()->observer = std::move(observer);
 }
+
+void Engine::observe_next_gate(GateObserver observer) { impl_->ranks.front()->gate_observer = std::move(observer); }
 
 void Engine::record_steps(StepRecorder* recorder) {
   if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)

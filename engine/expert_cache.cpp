@@ -40,6 +40,8 @@ ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const Sl
 
 void ExpertCache::clear() {
   if (is_resident()) return;
+  wait_for_ahead();
+  ahead_.clear();
   directory_ = SlotDirectory(directory_.shape());
   for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
 }
@@ -58,6 +60,7 @@ void ExpertCache::fill_all() {
 }
 
 void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids) {
+  wait_for_ahead();
   moe_layer_ = moe_layer;
   uses_wave_table_ = false;
   ++layer_steps_;
@@ -70,6 +73,7 @@ void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids) 
     pending_.push_back(expert);
     ++(directory_.look_up(moe_layer, expert) ? counters_.hits : counters_.misses);
   }
+  settle_ahead();
 }
 
 // The experts that are resident come first, so that none of them is lost to one that is not.

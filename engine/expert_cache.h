@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/background_loader.h"
 #include "engine/expert_store.h"
 #include "engine/slot_directory.h"
 #include "engine/sync_tax/step_recorder.h"
@@ -28,7 +29,9 @@ class ExpertCache {
     std::int64_t misses = 0;   // and not
     std::int64_t evictions = 0;
     std::int64_t bytes_read = 0;
-    double load_seconds = 0.0;  // time spent waiting for misses
+    double load_seconds = 0.0;       // time spent waiting for misses and for what fetch_ahead() had not finished
+    std::int64_t ahead = 0;          // experts that fetch_ahead() brought in
+    std::int64_t ahead_in_vain = 0;  // of them: those that the step they were meant for did not ask for
   };
 
   // slots: over all layers; as many as experts means resident. Fills a resident cache before it returns.
@@ -42,6 +45,18 @@ class ExpertCache {
 
   // Makes the next wave resident; false when all experts of the layer have had theirs.
   bool next_wave();
+  bool is_last_wave() const { return pending_.empty(); }
+
+  // Begins to bring in experts that a layer still to come in this step, or the first one of the next, is expected to ask
+  // for, and returns at once. During the last wave of a layer or between steps: what that wave uses stays where it is.
+  // The next begin_layer() waits for them. Memory of the device has to be the host's.
+  void fetch_ahead(int moe_layer, std::span<const std::int32_t> experts);
+  // Fills free slots with experts, most wanted first, as if a step had asked for each of them once, and waits.
+  struct HotExpert {
+    int moe_layer = 0;
+    std::int32_t expert = 0;
+  };
+  void prewarm(std::span<const HotExpert> hottest_first);
   // (experts) i32: slots of the experts of this wave; others may appear only where there is a single wave.
   Tensor wave_table() const;
   const void* slots() const { return slots_.data(); }
@@ -54,6 +69,8 @@ class ExpertCache {
     return directory_.shape().slots == directory_.shape().layers * directory_.shape().experts;
   }
   const SlotDirectory& directory() const { return directory_; }
+  // Slots that a layer may count on, whatever the policy.
+  std::size_t fair_share(int moe_layer) const { return static_cast<std::size_t>(directory_.slots_of_layer(moe_layer).count); }
   const Counters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
   void record_loads(StepRecorder* recorder) { recorder_ = recorder; }  // null: no longer
@@ -74,6 +91,8 @@ class ExpertCache {
   void load(std::span<const std::int32_t> experts);
   void upload_table(int moe_layer);
   void upload_wave_table(std::span<const std::int32_t> experts);
+  void wait_for_ahead();
+  void settle_ahead();  // once it is known what the layer asks for
 
   Device* device_;
   Cpu* host_;  // whose threads read experts, several at once
@@ -96,6 +115,11 @@ class ExpertCache {
   std::vector<std::int32_t> resident_table_;
   Counters counters_;
   StepRecorder* recorder_ = nullptr;
+
+  int ahead_layer_ = 0;
+  std::vector<std::int32_t> ahead_;  // experts of ahead_layer_ on their way or there, and not asked for yet
+  bool ahead_is_under_way_ = false;
+  std::unique_ptr<BackgroundLoader> loader_;  // made when it is needed first; last: it writes into slots_
 };
 
 }  // namespace moetune

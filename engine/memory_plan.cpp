@@ -9,6 +9,7 @@
 #include "engine/folding.h"
 #include "engine/kv_cache.h"
 #include "engine/option_rules.h"
+#include "engine/prefetcher.h"
 #include "engine/scratch.h"
 #include "engine/shard.h"
 
@@ -47,6 +48,7 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
       plan.scratch_bytes += DecodeLoop::bytes_of(limits.sequences, limits.context_tokens);
     if (cache.layers == 0) continue;
     plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert);
+    if (!is_resident) plan.scratch_bytes += Prefetcher::bytes_of(spec, options.prefetch, limits.sequences);
     if (!is_resident) plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts * expert.bytes;
   }
   return plan;

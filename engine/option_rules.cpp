@@ -136,6 +136,9 @@ Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
   return Objection{"expert_quant", "f32 experts: a GPU's tensor cores do not take them", "bf16, int8, int4, int4_g32"};
 }
 
+// Acted on by the host; a GPU's layers do not have them in this build.
+constexpr std::array<std::string_view, 3> kOnlyOnCpu{"prefetch", "reroute_margin", "top_k_rule"};
+
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
   if (Rule rule = placement_rule(options)) return rule;
@@ -143,6 +146,7 @@ Rule unsupported_rule(const EngineOptions& options) {
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
                            "top_k_rule"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
+    if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end()) continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
       return Objection{name, knob.get(options) + ": this build does not act on it yet", knob.get(defaults)};

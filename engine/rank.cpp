@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/decode_loop.h"
+#include "engine/prefetcher.h"
 #include "kernels/elementwise.h"
 #include "kernels/fill.h"
 #include "kernels/run.h"

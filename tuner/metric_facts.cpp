@@ -51,6 +51,7 @@ constexpr auto table = std::to_array<MetricFacts>({
      {}},
     {"output_snr_db", larger_is_better, "dB", "logits against the reference's (synthetic weights)", {}},
     {"cache_hit", larger_is_better, "share", "distinct experts of a step that were resident", {}},
+    {"prefetch_in_vain", smaller_is_better, "bytes", "per token: fetched before it was asked for, and then not asked for", {}},
     {"device_bytes", smaller_is_better, "bytes", "peak memory of the device", {}},
     {"host_bytes", smaller_is_better, "bytes", "memory and spill files beside the device", {}},
     {"link_gb_s", neither, "GB/s", "bytes of missing experts over time", {}},

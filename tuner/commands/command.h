@@ -22,6 +22,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
 Command add_ci_command(CLI::App& program, const std::vector<std::string>& command_line);
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
+Command add_trace_command(CLI::App& program);
 Command add_tax_command(CLI::App& program);
 Command add_doctor_command(CLI::App& program);
 Command add_report_command(CLI::App& program);

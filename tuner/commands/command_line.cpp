@@ -77,7 +77,7 @@ ExitCode parse_and_run(int argc, char** argv) {
   std::vector<std::string> words = with_flag_values(as_typed, "--explain");
   if (!as_typed.empty()) as_typed.front() = "moetune";
   std::vector<Command> commands = {add_tune_command(program, as_typed), add_measure_command(program), add_logits_command(program),
-                                   add_tax_command(program), add_doctor_command(program), add_compare_command(program),
+                                   add_trace_command(program), add_tax_command(program), add_doctor_command(program), add_compare_command(program),
                                    add_report_command(program), add_list_command(program),    add_validate_command(program),
                                    add_ci_command(program, as_typed), add_export_command(program), add_confirm_command(program),
                                    add_man_command(program), add_completions_command(program),

@@ -13,7 +13,6 @@ struct LaterCommand {
 };
 
 constexpr std::array later_commands = {
-    LaterCommand{"trace", "Record expert routing; hit rate of every cache size and policy from one pass"},
     LaterCommand{"replay", "Race searchers on a recorded table of trials"},
     LaterCommand{"merge", "Join runs of several boxes, keyed by fingerprint"},
 };
@@ -28,7 +27,7 @@ std::vector<Command> add_later_commands(CLI::App& program) {
     const std::string name = later.name;
     commands.push_back({&options, [name]() -> ExitCode {
                           throw InputError(name, "this build does not have this command yet",
-                                           "tune, measure, tax, ci, logits, report, export, compare, confirm, doctor, list, validate");
+                                           "tune, measure, tax, ci, logits, trace, report, export, compare, confirm, doctor, list, validate");
                         }});
   }
   return commands;

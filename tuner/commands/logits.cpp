@@ -150,7 +150,7 @@ ExitCode run_logits(const LogitsOptions& options) {
 
   const Interruption interruption;  // before there is a file: a half one must not be left behind
   // Files come first: a wrong path must not cost the time of loading a model.
-  Routing routing(options, spec, std::ssize(ids), effective_top_k(spec, engine_options));
+  Routing routing(options, spec, std::ssize(ids), routing_width(spec, engine_options));
   NpyWriter file(options.out, std::ssize(ids), spec.vocabulary);
   if (const std::string words = unused_gpu_message(device); !words.empty()) options.common.console.warn(words);
   Engine engine(checkpoint, engine_options, limits);

@@ -57,6 +57,8 @@ bool couples_sequences(const EngineOptions& options) { return options.reroute_ma
 // The tokens of the first scored window, one step each: their logits, all rows in one.
 std::vector<float> probe_logits(Engine& engine, const ScoredText& text) {
   std::vector<float> all;
+  // What is rerouted depends on what is in the cache: both engines have to begin with the same, which is nothing.
+  if (couples_sequences(engine.options())) engine.drop_expert_cache();
   const auto tokens = std::min<std::int64_t>({probe_tokens, engine.limits().context_tokens, text.context_tokens()});
   for (std::int64_t position = 0; position < tokens; ++position) {
     const StepToken token{.id = text.window(0, 0)[static_cast<std::size_t>(position)],
@@ -301,6 +303,9 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
   metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
+  if (engine.options().prefetch != Prefetch::none && latency.stats.tokens > 0)
+    metrics["prefetch_in_vain"] =
+        exact_measurement(static_cast<double>(latency.stats.expert_bytes_in_vain) / static_cast<double>(latency.stats.tokens));
   if (setup_.device == DeviceKind::cpu &&
       is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds)) {
     progress("recording where the time goes");
