@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/host_experts.h"
+#include "engine/host_router.h"
 #include "engine/synthetic_routing.h"
 #include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
@@ -67,7 +69,7 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int 
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})};
   if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
-  run(rank.device, Router{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
+  const Router op{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
                           .norm = weights.post_attention_norm,
                           .normed = normed,
                           .eps = static_cast<float>(spec.rms_eps),
@@ -82,7 +84,15 @@ Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int 
                                     .groups = spec.expert_groups,
                                     .kept_groups = spec.kept_groups,
                                     .ids_are_given = static_cast<bool>(rank.routing_source)},
-                          .synthetic = synthetic(rank, weights, layer, tokens)});
+                          .synthetic = synthetic(rank, weights, layer, tokens)};
+  if (!rank.host_router) {
+    run(rank.device, op);
+    return chosen;
+  }
+  on_host(rank, [&rank, op, layer] {
+    const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, op, layer);
+    rank.chosen_ids.assign(ids.begin(), ids.end());
+  });
   return chosen;
 }
 
@@ -98,6 +108,16 @@ void show_to_observer(Rank& rank, const Chosen& chosen, int layer) {
   rank.observer(layer, rank.chosen_ids, rank.chosen_weights, static_cast<int>(chosen.ids.dim(0)), rank.top_k);
 }
 
+// What the host does between routing and experts, where it must know: the first wave.
+void host_part(Rank& rank, const Chosen& chosen, const Tensor& x, int layer, int moe_layer) {
+  if (!rank.host_router) read_back(rank, chosen.ids, rank.chosen_ids);  // else it is the host's own choice
+  show_to_observer(rank, chosen, layer);
+  if (rank.cache->looks_up_on_device()) return;
+  rank.cache->begin_layer(moe_layer, rank.chosen_ids, rank.cache->waves_at_most(moe_layer, chosen.ids.dim(0), rank.top_k));
+  rank.cache->next_wave();
+  if (!rank.cache->outside().empty()) rank.host_experts->take_inputs(rank.device, x);
+}
+
 ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
   return {.x = x,
           .ids = chosen.ids,
@@ -107,11 +127,40 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
           .rows = first_rows(rank.scratch.expert_rows, {x.dim(0), rank.top_k, x.dim(1)})};
 }
 
+void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
+  run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
+}
+
+// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for one token sum the
+// choices up as they go.
 void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, const Tensor& y) {
   ExpertCache& cache = *rank.cache;
-  if (!rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
-  cache.begin_layer(moe_layer, rank.chosen_ids);
-  while (cache.next_wave()) run(rank.device, ffn_of(rank, x, chosen));
+  const bool device_decides = cache.looks_up_on_device();
+  if (!device_decides && !rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
+  const int waves = cache.waves_at_most(moe_layer, x.dim(0), rank.top_k);
+  if (device_decides) {
+    cache.first_device_wave(moe_layer, chosen.ids);
+    if (waves == 1) return run_all_at_once(rank, x, chosen, y);
+    run(rank.device, ffn_of(rank, x, chosen));
+    for (int wave = 1; wave < waves; ++wave) {
+      cache.next_device_wave();
+      run(rank.device, ffn_of(rank, x, chosen));
+    }
+  } else if (cache.leaves_some_outside()) {
+    const ExpertFfn resident = ffn_of(rank, x, chosen);
+    run(rank.device, resident);
+    on_host(rank, [&rank, &cache, moe_layer, rows = resident.rows] {
+      rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, cache.outside(), rows);
+    });
+  } else {  // the first wave is there: host_part()
+    if (waves == 1) return run_all_at_once(rank, x, chosen, y);
+    run(rank.device, ffn_of(rank, x, chosen));
+    // Recorded, a step has as many waves as it may ever need.
+    for (int wave = 1; wave < waves && (rank.pieces != nullptr || cache.is_wave_left()); ++wave) {
+      on_host(rank, [&cache] { cache.next_wave(); });
+      run(rank.device, ffn_of(rank, x, chosen));
+    }
+  }
   run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
@@ -146,7 +195,7 @@ void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tens
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {x.dim(0), rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {x.dim(0), rank.top_k})};
   rank.cache->begin_resident_layer(moe_layer);
-  run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
+  run_all_at_once(rank, x, chosen, y);
 }
 
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
@@ -157,8 +206,7 @@ void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int 
                         std::int64_t tokens) {
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
   const Chosen chosen = route(rank, weights, x, layer);
-  if (rank.host_must_know()) read_back(rank, chosen.ids, rank.chosen_ids);
-  show_to_observer(rank, chosen, layer);
+  if (rank.host_must_know()) on_host(rank, [&rank, chosen, x, layer, moe_layer] { host_part(rank, chosen, x, layer, moe_layer); });
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, moe_layer, output);
   if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, x, output);

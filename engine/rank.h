@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,10 +17,13 @@
 #include "engine/weights.h"
 #include "kernels/collective.h"
 #include "kernels/device.h"
+#include "kernels/graph_pieces.h"
 
 namespace moetune {
 
 class DecodeLoop;  // engine/decode_loop.h
+class HostExperts;  // engine/host_experts.h
+class HostRouter;   // engine/host_router.h
 
 struct Rank {
   const ModelSpec* spec = nullptr;
@@ -32,6 +36,8 @@ struct Rank {
   Scratch scratch;
   std::unique_ptr<ExpertStore> store;  // null without routed layers
   std::unique_ptr<ExpertCache> cache;
+  std::unique_ptr<HostExperts> host_experts;  // null where the host computes none
+  std::unique_ptr<HostRouter> host_router;    // null where the device routes
   int top_k = 0;                         // experts per token in effect
   int runs = 0;                          // of the running step, as Attention's; 0: not known
   Engine::RoutingObserver observer;      // rank 0 only
@@ -40,14 +46,19 @@ struct Rank {
   std::vector<float> chosen_weights;     // the same; only for the observer
   double communication_seconds = 0.0;
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
+  GraphPieces* pieces = nullptr;            // while a step is recorded
 
   Rank(const Cpu& cpu, Device on);
   ~Rank();
 
-  // The cache decides on the host. Where nothing is to be decided or shown, the router's choice stays on the device: waiting
-  // for it would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
+  // Where nothing is to be decided or shown on the host, the router's choice stays on the device: waiting for it would cost
+  // 13 us and more per layer (H200, measured), and a whole step could not be one graph.
   bool host_must_know() const;
 };
+
+// The host's part in the middle of a step: done now, and again whenever a step that is being recorded is launched. What it
+// refers to must live as long as the rank.
+void on_host(Rank& rank, const std::function<void()>& part);
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.
 void all_reduce(Rank& rank, const Tensor& x);

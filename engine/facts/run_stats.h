@@ -13,6 +13,7 @@ struct RunStats {
   std::int64_t expert_evictions = 0;
   std::int64_t expert_bytes_read = 0;   // bytes brought in by misses
   double expert_load_seconds = 0.0;     // time the layers waited for misses
+  std::int64_t host_waits = 0;          // times the host waited for a GPU, rank 0
   double communication_seconds = 0.0;   // time in collectives, rank 0
   std::int64_t device_bytes = 0;        // weights + resident experts + KV + scratch held now
   std::int64_t host_bytes = 0;          // expert store beyond the cache (spill file, pinned store)
