@@ -41,6 +41,8 @@ class CudaCache : public ::testing::TestWithParam<std::string> {
                   {.sequences = sequences, .context_tokens = 40, .step_tokens = 40 * sequences});
   }
   const ModelSpec& spec() const { return spec_of(*expected_.checkpoint); }
+  // Experts of a layer: half of them, or what one token needs.
+  double about_half() const { return std::max(1.0 * spec().experts_per_token, 0.5 * spec().experts); }
 
   // Logits of `sequences` sequences that go through their tokens side by side.
   std::vector<float> side_by_side(Engine& engine, int sequences) const {
@@ -110,8 +112,7 @@ TEST_P(CudaCache, DecodesWhatTheResidentModelDecodes) {
     const Decoded decoded = resident.decode(request(first, 20));
     for (const char* miss : {"pull", "dma"})
       for (const char* graph : {"on", "off"}) {
-        Engine cached = engine(
-            options({{"miss", miss}, {"cuda_graph", graph}}, 2.0 * spec().experts_per_token), sequences);
+        Engine cached = engine(options({{"miss", miss}, {"cuda_graph", graph}}, about_half()), sequences);
         const std::string what = fmt::format("{}, graph {}, {} sequences", miss, graph, sequences);
         EXPECT_EQ(cached.decode(request(first, 20)).ids, decoded.ids) << what;
         EXPECT_EQ(cached.decode(request(first, 20)).ids, decoded.ids) << what << ", again";
@@ -146,7 +147,7 @@ TEST_P(CudaCache, DmaWaitsOncePerRoutedLayer) {
 
 TEST_P(CudaCache, CountsWhatTheCpuEngineCounts) {
   for (const char* policy : kPolicies) {
-    const double experts = 2.0 * spec().experts_per_token;
+    const double experts = about_half();
     Routing routing;
     EngineOptions on_cpu = options_with({{"cache_policy", policy}});
     on_cpu.expert_cache_fraction = experts / spec().experts;
@@ -170,7 +171,7 @@ TEST_P(CudaCache, RoutingOnTheHostIsTheSameUpToRounding) {
   Routing routing;
   record_routing(there, routing);
   const std::vector<float> logits = teacher_forced(there, expected_.ids, 1);
-  for (const double experts : {0.0, 2.0 * spec().experts_per_token}) {
+  for (const double experts : {0.0, about_half()}) {
     Engine here = engine(options({{"router", "cpu"}}, experts));
     replay_routing(here, routing);
     EXPECT_LE(relative_error(teacher_forced(here, expected_.ids, 1), logits), 1e-3) << experts;
@@ -203,25 +204,48 @@ TEST_P(CudaCache, ExpertsComputedOnTheHostAreTheSameUpToRounding) {
 INSTANTIATE_TEST_SUITE_P(Checkpoints, CudaCache, ::testing::ValuesIn(golden_names()),
                          [](const auto& checkpoint) { return checkpoint.param; });
 
+// What stands in the way of options, by the knob that is named; empty: nothing.
+std::string objection(const ModelSpec& spec, const Settings& settings) {
+  EngineOptions options = default_options(DeviceKind::cuda);
+  options.expert_quant = NumberType::bf16;
+  for (const auto& [knob, value] : settings) set_knob(options, knob, value);
+  const auto found =
+      objection_to_options(spec, options, {.sequences = 1, .context_tokens = 40, .step_tokens = 40});
+  return found ? found->knob : "";
+}
+
 // The refusals that stand until all of the above has run on a GPU.
 TEST(CudaCacheRefusals, NameTheKnob) {
-  const auto checkpoint = golden("tiny_moe").checkpoint;
-  const EngineLimits limits{.sequences = 1, .context_tokens = 40, .step_tokens = 40};
-  const auto objection = [&](const Settings& settings) {
-    EngineOptions options = default_options(DeviceKind::cuda);
-    options.expert_quant = NumberType::bf16;
-    for (const auto& [knob, value] : settings) set_knob(options, knob, value);
-    const auto found = objection_to_options(checkpoint->spec(), options, limits);
-    return found ? found->knob : "";
-  };
-  EXPECT_EQ(objection({{"expert_cache", "0.5"}}), "expert_cache");
-  EXPECT_EQ(objection({{"miss", "dma"}}), "miss");
-  EXPECT_EQ(objection({{"router", "cpu"}}), "router");
+  const ModelSpec spec = golden("tiny_moe").checkpoint->spec();
+  const Settings cached = {{"expert_cache", "0.5"}};
+  EXPECT_EQ(objection(spec, cached), "expert_cache");
+  EXPECT_EQ(objection(spec, {{"miss", "dma"}}), "miss");
+  EXPECT_EQ(objection(spec, {{"router", "cpu"}}), "router");
   const WithUntried untried(kUntriedGpuCache);
-  EXPECT_EQ(objection({{"expert_cache", "0.5"}}), "");
-  EXPECT_EQ(objection({{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
-  EXPECT_EQ(objection({{"router", "cpu"}}), "");
-  EXPECT_EQ(objection({{"expert_cache", "0.5"}, {"miss", "cpu"}}), "");
+  EXPECT_EQ(objection(spec, cached), "");
+  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
+  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "cpu"}}), "");
+  EXPECT_EQ(objection(spec, {{"router", "cpu"}}), "");
+  EXPECT_EQ(objection(spec, {{"prefetch", "repeat"}}), "prefetch") << "not part of it";
+}
+
+// Those that stay: what a token needs at once must fit beside the hot experts, and what is pulled into pinned
+// memory.
+TEST(CudaCacheRefusals, AreAboutSlotsAndPinnedMemory) {
+  const WithUntried untried(kUntriedGpuCache);
+  ModelSpec one_layer = golden("tiny_moe").checkpoint->spec();
+  one_layer.layers = 1;
+  one_layer.moe_layers = {true};
+  const std::string least =
+      fmt::format("{}", static_cast<double>(one_layer.experts_per_token) / one_layer.experts);
+  EXPECT_EQ(objection(one_layer, {{"expert_cache", least}, {"cache_policy", "pinned"}}), "cache_policy");
+  EXPECT_EQ(objection(one_layer, {{"expert_cache", least}, {"cache_policy", "lru"}}), "");
+
+  const ModelSpec large = spec_of(*open_checkpoint("qwen3-30b-a3b"));  // 54 GiB of experts in bf16
+  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}}), "miss");
+  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
+  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"expert_quant", "int4"}}), "");
+  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}), "");
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 // the counts of an engine that decides on the host. What is not tested here are the kernels themselves.
 #include "engine/device_lookup.h"
 
-#include <cstdlib>
+#include <algorithm>
 
 #include <fmt/format.h>
 
+#include "engine/memory_plan.h"
 #include "engine/untried.h"
 #include "tests/support/golden.h"
 #include "tests/support/untried.h"
@@ -45,8 +46,7 @@ TEST_P(DeviceLookUpEngine, CountsWhatTheHostCounts) {
   const Golden expected = golden(GetParam());
   const ModelSpec& spec = expected.checkpoint->spec();
   for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"}) {
-    const Settings settings = {{"cache_policy", policy},
-                               {"expert_cache", share_of(spec, 2.0 * spec.experts_per_token)}};
+    const Settings settings = {{"cache_policy", policy}, {"expert_cache", about_half(spec)}};
     const auto stats_with = [&](std::string_view untried_name) {
       const WithUntried untried(untried_name);
       Engine engine = engine_over(expected, settings);
@@ -71,8 +71,8 @@ TEST_P(DeviceLookUpEngine, StartsAgainWhenDroppedOrReconfigured) {
   const Golden expected = golden(GetParam());
   const ModelSpec& spec = expected.checkpoint->spec();
   const WithUntried untried(kUntriedDeviceLookUp);
-  EngineOptions options = options_with({{"expert_cache", "0.5"}});
-  Engine engine = engine_over(expected, {{"expert_cache", "0.5"}});
+  EngineOptions options = options_with({{"expert_cache", about_half(spec)}});
+  Engine engine = engine_over(expected, {{"expert_cache", about_half(spec)}});
   const auto first_step = [&] {
     engine.reset_stats();
     engine.forward(step_of(expected.ids, 0, 1));
@@ -88,8 +88,21 @@ TEST_P(DeviceLookUpEngine, StartsAgainWhenDroppedOrReconfigured) {
   EXPECT_EQ(first_step(), cold) << "another policy starts cold";
 }
 
-// miss=cpu with a CPU in the GPU's place: the same op computes both parts, so that the bits are the same. Once all slots are
-// taken nothing is brought in any more.
+TEST_P(DeviceLookUpEngine, TakesThePlannedMemory) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const WithUntried untried(kUntriedDeviceLookUp);
+  for (const char* miss : {"pull", "dma", "cpu"}) {
+    const Settings settings = {{"miss", miss}, {"expert_cache", about_half(spec)}};
+    const Engine engine = engine_over(expected, settings);
+    const MemoryPlan plan = plan_memory(spec, options_with(settings), engine.limits());
+    EXPECT_EQ(engine.stats().device_bytes, plan.total()) << miss;
+    EXPECT_EQ(engine.stats().host_bytes, plan.host_bytes) << miss;
+  }
+}
+
+// miss=cpu with a CPU in the GPU's place: the same op computes both parts, so that the bits are the same.
+// Once all slots are taken nothing is brought in any more.
 TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
   Golden expected = golden(GetParam());
   expected.ids.resize(24);
@@ -118,12 +131,13 @@ TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
 // Steps that feed themselves take the same way.
 TEST_P(DeviceLookUpEngine, DecodesWhatTheResidentModelDecodes) {
   const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
   const std::vector<StepToken> first = step_of(expected.ids, 0, 1);
   const DecodeRequest request{.first = first, .steps = 12, .sampling = {.temperature = 1.0F, .seed = 3}};
   Engine resident = engine_over(expected);
   const Decoded decoded = resident.decode(request);
   const WithUntried untried(kUntriedDeviceLookUp);
-  Engine cached = engine_over(expected, {{"expert_cache", "0.5"}});
+  Engine cached = engine_over(expected, {{"expert_cache", about_half(spec)}});
   EXPECT_EQ(cached.decode(request).ids, decoded.ids);
   EXPECT_GT(cached.stats().expert_misses, 0);
 }
