@@ -19,6 +19,10 @@ class DeviceLookUpEngine : public ::testing::TestWithParam<std::string> {};
 std::string share_of(const ModelSpec& spec, double experts) {
   return fmt::format("{}", experts / spec.experts);
 }
+// Half of the experts, or what one token needs.
+std::string about_half(const ModelSpec& spec) {
+  return share_of(spec, std::max(1.0 * spec.experts_per_token, 0.5 * spec.experts));
+}
 
 // A prompt at once needs several waves, single tokens one.
 TEST_P(DeviceLookUpEngine, EqualsTheResidentModelBitForBit) {
