@@ -32,6 +32,9 @@ name=$(basename "$bundle")
 cp -r "$bundle/lib" "$tests/lib"
 mkdir -p "$tests/engine"
 ln -s "../../$name/share/moetune/models" "$tests/engine/models"
+mkdir -p "$tests/tuner/export" "$tests/reports"
+ln -s "../../../$name/share/moetune/server_flags" "$tests/tuner/export/flags"
+ln -s "../../$name/share/moetune/claims.json" "$tests/reports/claims.json"
 for folder in search_spaces profiles; do
   [[ -d $bundle/share/moetune/$folder ]] && ln -s "../$name/share/moetune/$folder" "$tests/$folder"
 done

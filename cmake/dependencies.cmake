@@ -15,6 +15,8 @@ moetune_require(fmt libfmt-dev)
 moetune_require(CLI11 libcli11-dev)
 moetune_require(Eigen3 libeigen3-dev NO_MODULE)
 moetune_require(hwy libhwy-dev CONFIG)
+moetune_require(SQLite3 libsqlite3-dev)  # traces of Nsight Systems
+moetune_require(ZLIB zlib1g-dev)  # compressed traces of PyTorch
 if(MOETUNE_TESTS)
   moetune_require(GTest libgtest-dev)
 endif()
@@ -55,3 +57,22 @@ if(NLopt_FOUND)
   target_link_libraries(moetune_nlopt INTERFACE ${NLOPT_LIBRARIES})
 endif()
 target_compile_definitions(moetune_nlopt INTERFACE MOETUNE_HAS_NLOPT=$<BOOL:${NLopt_FOUND}>)
+
+# cpp-httplib: HTTP for `confirm` and `doctor --url`. Debian ships a pkg-config file only. Its flags decide the layout of the
+# library's classes: the files that include <httplib.h> are given them (moetune_uses_http), no other file is compiled anew.
+find_package(PkgConfig QUIET)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(MOETUNE_HTTPLIB QUIET cpp-httplib)
+endif()
+if(NOT MOETUNE_HTTPLIB_FOUND)
+  message(FATAL_ERROR "cpp-httplib not found. On Debian or Ubuntu: apt-get install libcpp-httplib-dev libssl-dev pkg-config (make test installs all)")
+endif()
+add_library(moetune_http INTERFACE)
+target_link_libraries(moetune_http INTERFACE ${MOETUNE_HTTPLIB_LINK_LIBRARIES} Threads::Threads)
+function(moetune_uses_http)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${MOETUNE_HTTPLIB_CFLAGS_OTHER}")
+endfunction()
+
+moetune_require(yaml-cpp libyaml-cpp-dev)
+add_library(moetune_yaml INTERFACE)
+target_link_libraries(moetune_yaml INTERFACE $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)

@@ -9,10 +9,27 @@ endif()
 install(DIRECTORY engine/models/ DESTINATION share/moetune/models COMPONENT moetune OPTIONAL
         PATTERN "*.py" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY search_spaces profiles DESTINATION share/moetune COMPONENT moetune OPTIONAL)
+install(DIRECTORY tuner/export/flags/ DESTINATION share/moetune/server_flags COMPONENT moetune FILES_MATCHING PATTERN "*.json")
+install(FILES reports/claims.json DESTINATION share/moetune COMPONENT moetune)
 install(FILES LICENSE NOTICE README.md DESTINATION share/doc/moetune COMPONENT moetune)
+
+# Man page and completions are what the program prints of itself, so that they cannot be stale.
+if(TARGET moetune AND NOT CMAKE_CROSSCOMPILING)
+  foreach(pair "share/man/man1/moetune.1|man" "share/bash-completion/completions/moetune|completions;bash"
+               "share/zsh/site-functions/_moetune|completions;zsh" "share/fish/vendor_completions.d/moetune.fish|completions;fish")
+    string(REPLACE "|" ";" pair "${pair}")
+    list(POP_FRONT pair file)
+    list(JOIN pair " " arguments)
+    install(CODE "
+      get_filename_component(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\" DIRECTORY)
+      file(MAKE_DIRECTORY \"\${folder}\")
+      execute_process(COMMAND \"$<TARGET_FILE:moetune>\" ${arguments} OUTPUT_FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\" COMMAND_ERROR_IS_FATAL ANY)"
+            COMPONENT moetune)
+  endforeach()
+endif()
 
 get_property(test_programs GLOBAL PROPERTY moetune_test_programs)
 if(test_programs)
   install(TARGETS ${test_programs} RUNTIME DESTINATION tests COMPONENT tests)
 endif()
-install(DIRECTORY tests/golden tests/flows tests/fuzz/corpus DESTINATION tests COMPONENT tests OPTIONAL)
+install(DIRECTORY tests/golden tests/traces tests/flows tests/fuzz/corpus DESTINATION tests COMPONENT tests OPTIONAL)

@@ -5,10 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 declare -A sets=(
-  [build]="g++ cmake ninja-build libtbb-dev libhwy-dev libeigen3-dev libnlopt-cxx-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev"
+  [build]="g++ cmake ninja-build libtbb-dev libhwy-dev libeigen3-dev libnlopt-cxx-dev nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev libsqlite3-dev zlib1g-dev pkg-config libcpp-httplib-dev libssl-dev libbrotli-dev libyaml-cpp-dev"
   [fuzz]="clang-19 libclang-rt-19-dev"
   [tidy]="clang-19 clang-tidy-19"
   [format]="clang-format-19"
+  [page]="chromium chromium-driver python3-selenium"
 )
 valijson_headers=build/packages/usr/include/valijson
 

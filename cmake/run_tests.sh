@@ -15,7 +15,7 @@ ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$
 # attribute LINE NAME: the value of an XML attribute.
 attribute() { sed -nE "s/.*[[:space:]]$2=\"([^\"]*)\".*/\1/p" <<<"$1"; }
 
-passed=0 failed=0 skipped=0 failures=()
+passed=0 failed=0 skipped=0 failures=() skips=()
 while IFS= read -r testcase; do
   name=$(attribute "$testcase" name)
   state=$(attribute "$testcase" status)
@@ -33,11 +33,13 @@ while IFS= read -r testcase; do
     case $state in
       run) passed=$((passed + 1)) ;;
       fail) failed=$((failed + 1)) failures+=("$name") ;;
-      *) skipped=$((skipped + 1)) ;;
+      *) skipped=$((skipped + 1)) skips+=("$name") ;;
     esac
   fi
 done < <(grep '<testcase ' "$results/ctest.junit")
 
+for name in "${skips[@]}"; do echo "skipped: $name"; done
+grep -oE 'SKIPPED: .*' "$results/ctest.junit" || true  # what those lack
 for name in "${failures[@]}"; do echo "failed: $name"; done
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed == 0 && $ctest_status == 0 && $passed -gt 0 ]]

@@ -28,11 +28,12 @@ Step step_of(const Rank& rank, std::int64_t tokens, bool is_one_each) {
 void project(Rank& rank, const LayerWeights& weights, const Step& step,
              const std::array<NormGemm::Part, 3>& parts) {
   const std::int64_t hidden = rank.spec->hidden;
-  run(rank.device, NormGemm{.x = first_rows(rank.scratch.residual, {step.tokens, hidden}),
-                            .norm = weights.input_norm,
-                            .normed = first_rows(rank.scratch.normed, {step.tokens, hidden}),
-                            .eps = static_cast<float>(rank.spec->rms_eps),
-                            .parts = parts});
+  run(rank, Row::attention,
+      NormGemm{.x = first_rows(rank.scratch.residual, {step.tokens, hidden}),
+               .norm = weights.input_norm,
+               .normed = first_rows(rank.scratch.normed, {step.tokens, hidden}),
+               .eps = static_cast<float>(rank.spec->rms_eps),
+               .parts = parts});
 }
 
 PlaceHeads placing(const Rank& rank, const Step& step, const std::array<PlaceHeads::Rows, 3>& rows,
@@ -64,7 +65,7 @@ void attend_grouped(Rank& rank, const LayerWeights& layer_weights, int layer, co
           {{{.w = weights.q, .bias = weights.q_bias, .y = flat(q)},
             {.w = weights.k, .bias = weights.k_bias, .y = flat(k)},
             {.w = weights.v, .bias = weights.v_bias, .y = flat(v)}}});
-  run(rank.device,
+  run(rank, Row::attention,
       PlacedAttention{
           .place =
               placing(rank, step,
@@ -106,36 +107,39 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
     const Tensor compressed = first_rows(rank.scratch.q_compressed, {step.tokens, spec.q_lora_rank});
     project(rank, layer_weights, step,
             {{{.w = weights.q_a, .bias = weights.q_a_bias, .y = compressed}, latent, {}}});
-    run(rank.device, NormGemm{.x = compressed,
-                              .norm = weights.q_a_norm,
-                              .normed = compressed,
-                              .eps = static_cast<float>(kLatentNormEps),
-                              .parts = {{{.w = weights.q_b, .y = flat(q)}, {}, {}}}});
+    run(rank, Row::attention,
+        NormGemm{.x = compressed,
+                 .norm = weights.q_a_norm,
+                 .normed = compressed,
+                 .eps = static_cast<float>(kLatentNormEps),
+                 .parts = {{{.w = weights.q_b, .y = flat(q)}, {}, {}}}});
   }
   const Tensor q_latent = first_rows(rank.scratch.q_latent, {step.tokens, heads, spec.kv_lora_rank});
   const Tensor attended_latent =
       first_rows(rank.scratch.attended_latent, {step.tokens, heads, spec.kv_lora_rank});
-  run(rank.device, PerHeadGemm{.x = q.columns(0, spec.qk_nope_dim), .w = weights.key_up, .y = q_latent});
-  run(rank.device, PlacedMlaAttention{.place = placing(rank, step,
-                                                       {{{.x = q, .rotated = spec.qk_nope_dim},
-                                                         {.x = row,
-                                                          .norm = weights.kv_a_norm,
-                                                          .rotated = spec.kv_lora_rank,
-                                                          .cache = cache,
-                                                          .scales = scales},
-                                                         {}}},
-                                                       kLatentNormEps),
-                                      .attention = {.q_latent = q_latent,
-                                                    .q_rope = q_rope,
-                                                    .cache = cache,
-                                                    .scales = scales,
-                                                    .sequences = step.sequences,
-                                                    .positions = step.positions,
-                                                    .y = attended_latent,
-                                                    .scale = rank.weights.softmax_scale,
-                                                    .runs = rank.runs},
-                                      .is_one_each = step.is_one_each});
-  run(rank.device,
+  run(rank, Row::attention,
+      PerHeadGemm{.x = q.columns(0, spec.qk_nope_dim), .w = weights.key_up, .y = q_latent});
+  run(rank, Row::attention,
+      PlacedMlaAttention{.place = placing(rank, step,
+                                          {{{.x = q, .rotated = spec.qk_nope_dim},
+                                            {.x = row,
+                                             .norm = weights.kv_a_norm,
+                                             .rotated = spec.kv_lora_rank,
+                                             .cache = cache,
+                                             .scales = scales},
+                                            {}}},
+                                          kLatentNormEps),
+                         .attention = {.q_latent = q_latent,
+                                       .q_rope = q_rope,
+                                       .cache = cache,
+                                       .scales = scales,
+                                       .sequences = step.sequences,
+                                       .positions = step.positions,
+                                       .y = attended_latent,
+                                       .scale = rank.weights.softmax_scale,
+                                       .runs = rank.runs},
+                         .is_one_each = step.is_one_each});
+  run(rank, Row::attention,
       PerHeadGemm{.x = attended_latent,
                   .w = weights.value_up,
                   .y = first_rows(rank.scratch.attended, {step.tokens, heads, spec.v_head_dim})});
@@ -151,11 +155,12 @@ void attend(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tok
   else
     attend_grouped(rank, weights, layer, step);
   const std::int64_t width = rank.shard.heads(spec).count * value_head_width(spec);
-  run(rank.device, Gemm{.x = first_rows(rank.scratch.attended, {tokens, width}),
-                        .w = weights.attention.o,
-                        .y = begin_half_layer(rank, tokens),
-                        .bias = weights.attention.o_bias,
-                        .accumulate = true});
+  run(rank, Row::attention,
+      Gemm{.x = first_rows(rank.scratch.attended, {tokens, width}),
+           .w = weights.attention.o,
+           .y = begin_half_layer(rank, tokens),
+           .bias = weights.attention.o_bias,
+           .accumulate = true});
 }
 
 }  // namespace moetune

@@ -77,6 +77,19 @@ std::string presets_folder() {
 std::string search_spaces_folder() { return folder_named("search_spaces"); }
 std::string profiles_folder() { return folder_named("profiles"); }
 
+std::string server_tables_folder() {
+  const std::string installed = folder_named("server_flags");
+  return installed.empty() ? folder_named("tuner/export/flags") : installed;
+}
+
+std::string claims_file() {
+  const std::optional<fs::path> root = data_root();
+  if (!root) return "";
+  for (const char* const name : {"claims.json", "reports/claims.json"})
+    if (fs::exists(*root / name)) return (*root / name).string();
+  return "";
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   const std::string folder = models_folder();

@@ -1,4 +1,4 @@
-// Where the program's own data lies: models, search spaces, profiles. Start at model_directory().
+// Where the program's own data lies: models, search spaces, profiles, what servers accept. Start at model_directory().
 // Looked for in this order: $MOETUNE_DATA; share/moetune beside the folder of the program (an installed or
 // bundled one); the source tree above the program (a build in build/<preset>).
 #pragma once
@@ -14,6 +14,8 @@ std::string models_folder();
 std::string presets_folder();
 std::string search_spaces_folder();
 std::string profiles_folder();
+std::string server_tables_folder();  // tuner/export/flags of the source tree, server_flags of an installation
+std::string claims_file();           // reports/claims.json of the source tree
 
 // Names of the models that come with the program, sorted.
 std::vector<std::string> model_names();

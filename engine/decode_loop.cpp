@@ -50,22 +50,25 @@ std::int64_t DecodeLoop::bytes() const {
 
 void DecodeLoop::step(std::int64_t rows) {
   Rank& rank = *rank_;
+  const StepScope recorded(rank.recorder, Phase::decode, rows);
   const Tensor sampled = first_rows(sampled_, {rows});
   const Tensor keys = first_rows(keys_, {rows});
   const Tensor logits = decode_placed(rank, rows);
-  moetune::run(rank.device, Sample{.logits = logits,
-                                   .keys = keys,
-                                   .ids = sampled,
-                                   .temperature = sampling_.temperature,
-                                   .seed = sampling_.seed});
-  moetune::run(rank.device, NextTokens{.state = state_.view(),
-                                       .sampled = sampled,
-                                       .forced = first_rows(forced_, {steps_, rows}),
-                                       .ids = first_rows(rank.scratch.ids, {rows}),
-                                       .positions = first_rows(rank.scratch.positions, {rows}),
-                                       .keys = keys,
-                                       .log_ids = {log_ids_.data(), NumberType::i32, {steps_, rows}},
-                                       .log_ns = reinterpret_cast<std::int64_t*>(log_ns_.data())});
+  moetune::run(rank, Row::head,
+               Sample{.logits = logits,
+                      .keys = keys,
+                      .ids = sampled,
+                      .temperature = sampling_.temperature,
+                      .seed = sampling_.seed});
+  moetune::run(rank, Row::other,
+               NextTokens{.state = state_.view(),
+                          .sampled = sampled,
+                          .forced = first_rows(forced_, {steps_, rows}),
+                          .ids = first_rows(rank.scratch.ids, {rows}),
+                          .positions = first_rows(rank.scratch.positions, {rows}),
+                          .keys = keys,
+                          .log_ids = {log_ids_.data(), NumberType::i32, {steps_, rows}},
+                          .log_ns = reinterpret_cast<std::int64_t*>(log_ns_.data())});
 }
 
 void DecodeLoop::place_inputs(const DecodeRequest& request) {

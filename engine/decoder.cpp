@@ -5,6 +5,7 @@
 
 #include "engine/attention_layer.h"
 #include "engine/feed_forward.h"
+#include "engine/prefetcher.h"
 #include "kernels/embed.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/run.h"
@@ -34,7 +35,7 @@ Tensor wanted_rows(Rank& rank, const Tensor& residual, std::span<const std::int3
   WeightMatrix table{residual.data(), MatrixLayout::of(NumberType::f32, residual.dim(0), residual.dim(1))};
   table.layout.row_bytes = residual.dim(1) * element_bytes(NumberType::f32);
   const Tensor rows = first_rows(rank.scratch.wanted_rows, {count, residual.dim(1)});
-  run(rank.device, Embed{.table = table, .ids = first_rows(rank.scratch.wanted, {count}), .y = rows});
+  run(rank, Row::head, Embed{.table = table, .ids = first_rows(rank.scratch.wanted, {count}), .y = rows});
   return rows;
 }
 
@@ -43,15 +44,17 @@ Tensor head(Rank& rank, const Tensor& rows) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t count = rows.dim(0);
   const Tensor part = first_rows(rank.scratch.logits, {count, rank.shard.vocabulary(spec).count});
-  run(rank.device, NormGemm{.x = rows,
-                            .norm = rank.weights.final_norm,
-                            .normed = first_rows(rank.scratch.wanted_rows, {count, spec.hidden}),
-                            .eps = static_cast<float>(spec.rms_eps),
-                            .parts = {{{.w = rank.weights.head, .y = part}, {}, {}}}});
+  run(rank, Row::head,
+      NormGemm{.x = rows,
+               .norm = rank.weights.final_norm,
+               .normed = first_rows(rank.scratch.wanted_rows, {count, spec.hidden}),
+               .eps = static_cast<float>(spec.rms_eps),
+               .parts = {{{.w = rank.weights.head, .y = part}, {}, {}}}});
   return part;
 }
 
 void logits_to_host(Rank& rank, const Tensor& part, float* logits) {
+  const OpScope scope(rank.recorder, Activity::compute, Row::head);
   const ModelSpec& spec = *rank.spec;
   const Slice vocabulary = rank.shard.vocabulary(spec);
   const std::int64_t row_bytes = vocabulary.count * element_bytes(NumberType::f32);
@@ -66,11 +69,14 @@ void logits_to_host(Rank& rank, const Tensor& part, float* logits) {
 Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
-  run(rank.device,
+  run(rank, Row::other,
       Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
+  rank.is_one_each = is_one_each;
+  if (rank.prefetcher) rank.prefetcher->begin_step(rank, tokens);
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];
+    if (rank.recorder != nullptr) rank.recorder->enter_layer(layer);
     attend(rank, weights, layer, tokens, is_one_each);
     end_half_layer(rank, tokens);
     if (spec.moe_layers[static_cast<std::size_t>(layer)])
@@ -79,6 +85,7 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
       feed_forward(rank, weights, tokens);
     end_half_layer(rank, tokens);
   }
+  if (rank.recorder != nullptr) rank.recorder->enter_layer(-1);
   return residual;
 }
 

@@ -18,8 +18,11 @@
 #include "engine/host_router.h"
 #include "engine/option_rules.h"
 #include "engine/pinned_pool.h"
+#include "engine/prefetcher.h"
 #include "engine/rank.h"
 #include "engine/rank_threads.h"
+#include "engine/route_changes.h"
+#include "engine/router_profile.h"
 #include "engine/step_rules.h"
 #include "kernels/device_memory.h"
 #include "kernels/sample.h"
@@ -53,6 +56,13 @@ SlotDirectory::Shape cache_shape(const ModelSpec& spec, const EngineOptions& opt
           .policy = options.cache_policy};
 }
 
+RouteChanges route_changes(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options) {
+  const TopKRule rule = TopKRule::of(options.top_k_rule);
+  RouteChanges changes{.threshold = rule.threshold, .layer_experts = {}, .reroute_margin = options.reroute_margin};
+  if (rule.per_layer) changes.layer_experts = layer_experts(checkpoint, options);
+  return changes;
+}
+
 bool needs_reload(const ModelSpec& spec, const EngineOptions& from, const EngineOptions& to) {
   return from.device != to.device || from.tensor_parallel != to.tensor_parallel || from.dense_quant != to.dense_quant ||
          expert_type(spec, from) != expert_type(spec, to);
@@ -69,13 +79,15 @@ struct Engine::Impl {
         limits((require_acceptable(spec, chosen, asked), effective_limits(chosen, asked))),
         contexts(limits, spec.vocabulary),
         threads(chosen.tensor_parallel) {
+    const RouteChanges changes = route_changes(checkpoint, options);  // may need an engine of its own: before this one's memory
     renew_group();
     for (int rank = 0; rank < options.tensor_parallel; ++rank) {
       const Cpu cpu = rank_cpu(options);
       ranks.push_back(std::make_unique<Rank>(cpu, rank_device(options, cpu)));
       ranks.back()->spec = &spec;
       ranks.back()->shard = {rank, options.tensor_parallel};
-      ranks.back()->top_k = effective_top_k(spec, options);
+      ranks.back()->top_k = routing_width(spec, options);
+      ranks.back()->changes = changes;
     }
     on_all_ranks([&](Rank& rank) {
       rank.group = group.get();
@@ -85,6 +97,7 @@ struct Engine::Impl {
             std::make_unique<ExpertStore>(checkpoint, rank.shard, expert_layout(spec, options, rank.shard));
       make_cache(rank);
       make_router(rank);
+      make_prefetcher(rank);
       make_kv(rank);
       make_scratch_of(rank);
     });
@@ -118,6 +131,7 @@ struct Engine::Impl {
     const ExpertCache::Missing missing = missing_experts(spec, options);
     rank.cache = std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, options), missing,
                                                rank.store->outside_bytes() <= pinned_limit(spec));
+    rank.cache->record_loads(rank.recorder);
     if (missing != ExpertCache::Missing::stays_outside) return;
     const ExpertLayout in_rows =
         ExpertLayout::of(expert_type(spec, options), spec.hidden, rank.shard.expert_inner(spec).count);
@@ -128,6 +142,12 @@ struct Engine::Impl {
     rank.host_router.reset();
     if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
       rank.host_router = std::make_unique<HostRouter>(rank.device, spec, rank.weights, limits.step_tokens);
+  }
+  // What prefetches has to be there after the cache, and learns anew with it.
+  void make_prefetcher(Rank& rank) {
+    rank.prefetcher.reset();
+    if (options.prefetch != Prefetch::none && rank.cache && !rank.cache->is_resident())
+      rank.prefetcher = std::make_unique<Prefetcher>(rank.device, spec, options.prefetch, limits.sequences);
   }
   void make_kv(Rank& rank) {
     rank.kv = {};
@@ -144,7 +164,7 @@ struct Engine::Impl {
       rank.decode_loop = std::make_unique<DecodeLoop>(rank, limits.sequences, limits.context_tokens);
   }
 
-  std::span<const float> forward(std::span<const StepToken> step);
+  std::span<const float> forward(std::span<const StepToken> step, Phase phase);
   void start_decode(const DecodeRequest& request);
   Decoded finish_decode();
   Decoded decode_by_steps(const DecodeRequest& request);
@@ -176,10 +196,11 @@ struct Engine::Impl {
   std::optional<Decoded> already_decoded;  // the same, where the steps are done already
 };
 
-std::span<const float> Engine::Impl::forward(std::span<const StepToken> step) {
+std::span<const float> Engine::Impl::forward(std::span<const StepToken> step, Phase phase) {
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
   contexts.accept(step);
+  const StepScope recorded(ranks.front()->recorder, phase, std::ssize(step));
   for (std::vector<std::int32_t>* list : {&ids, &sequences, &positions, &wanted}) list->clear();
   for (const StepToken& token : step) {
     if (token.wants_logits) wanted.push_back(static_cast<std::int32_t>(ids.size()));
@@ -276,7 +297,7 @@ Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
   Decoded decoded;
   for (int done = 0; done < request.steps; ++done) {
     const Clock::time_point start = Clock::now();
-    const std::span<const float> rows_of_logits = forward(step);
+    const std::span<const float> rows_of_logits = forward(step, Phase::decode);
     for (std::size_t i = 0; i < step.size(); ++i) keys[i] = ++step[i].position;
     // A tensor is a view that may be written through; Sample only reads its logits.
     run(ranks.front()->host, Sample{.logits = Tensor(const_cast<float*>(rows_of_logits.data()), NumberType::f32,
@@ -296,6 +317,8 @@ Decoded Engine::Impl::decode_by_steps(const DecodeRequest& request) {
 bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& asked) {
   require_acceptable(spec, chosen, asked);
   if (needs_reload(spec, options, chosen)) return false;
+  if (TopKRule::of(chosen.top_k_rule).per_layer && !has_layer_experts(spec, chosen)) return false;
+  const RouteChanges changes = route_changes(checkpoint, chosen);
   const EngineLimits new_limits = effective_limits(chosen, asked);
   const bool other_contexts = new_limits.sequences != limits.sequences || new_limits.context_tokens != limits.context_tokens;
   const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
@@ -311,7 +334,9 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
   limits = new_limits;
   contexts = ContextLengths(limits, spec.vocabulary);
   on_all_ranks([&](Rank& rank) {
-    rank.top_k = effective_top_k(spec, options);
+    rank.top_k = routing_width(spec, options);
+    rank.changes = changes;
+    rank.gate_ahead.reset();
     if (new_threads) {
       rank.host = rank_cpu(options);
       rank.device = rank.host;
@@ -320,8 +345,10 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
     if (new_scratch) make_scratch_of(rank);
     if (rank.decode_loop) rank.decode_loop->forget_graphs();  // top_k, cache tables or threads may differ
     if (new_kv) make_kv(rank);
+    rank.prefetcher.reset();
     if (new_cache || (new_scratch && rank.host_experts)) make_cache(rank);
     if (new_scratch || new_router) make_router(rank);
+    make_prefetcher(rank);
   });
   is_usable = true;
   return true;
@@ -333,6 +360,7 @@ RunStats Engine::Impl::stats() const {
   const Rank& first = *ranks.front();
   stats.communication_seconds = first.communication_seconds;
   stats.host_waits = host_waits(ranks.front()->device) - host_waits_before;  // first: what follows waits
+  stats.experts_rerouted = first.rerouted;
   if (first.cache) {  // all ranks look up, hit and miss alike
     const ExpertCache::Counters counters = first.cache->counters();
     stats.expert_lookups = counters.lookups;
@@ -340,14 +368,22 @@ RunStats Engine::Impl::stats() const {
     stats.expert_misses = counters.misses;
     stats.expert_evictions = counters.evictions;
     stats.expert_load_seconds = counters.load_seconds + (first.host_experts ? first.host_experts->seconds() : 0.0);
+    stats.experts_ahead = counters.ahead;
+    stats.experts_ahead_in_vain = counters.ahead_in_vain;
   }
   for (const auto& rank : ranks) {
+    stats.cpu_threads += rank->host.threads();
     stats.device_bytes += rank->weights.bytes + rank->kv.bytes() + rank->scratch.bytes() +
                           op_scratch_bytes(spec, options, rank->shard, limits.step_tokens);
     if (rank->decode_loop) stats.device_bytes += rank->decode_loop->bytes();
     if (!rank->cache) continue;
     stats.device_bytes += rank->cache->device_bytes();
-    stats.expert_bytes_read += rank->cache->counters().bytes_read;
+    const std::int64_t expert_bytes = rank->cache->layout().bytes;
+    const ExpertCache::Counters counters = rank->cache->counters();
+    stats.expert_bytes_read += counters.bytes_read;
+    stats.expert_bytes_ahead += counters.ahead * expert_bytes;
+    stats.expert_bytes_in_vain += counters.ahead_in_vain * expert_bytes;
+    if (rank->prefetcher) stats.device_bytes += rank->prefetcher->bytes();
     stats.host_bytes += rank->cache->is_resident() ? 0 : rank->store->outside_bytes();
     if (rank->host_experts) stats.host_bytes += rank->host_experts->host_bytes();
   }
@@ -365,7 +401,9 @@ const ModelSpec& Engine::spec() const { return impl_->spec; }
 const EngineOptions& Engine::options() const { return impl_->options; }
 const EngineLimits& Engine::limits() const { return impl_->limits; }
 
-std::span<const float> Engine::forward(std::span<const StepToken> step) { return impl_->forward(step); }
+std::span<const float> Engine::forward(std::span<const StepToken> step) {
+  return impl_->forward(step, Phase::prefill);
+}
 
 std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_t> prompt) {
   if (prompt.empty()) throw InputError("prompt", "0 tokens", "at least 1");
@@ -381,7 +419,7 @@ std::span<const float> Engine::prefill(int sequence, std::span<const std::int32_
                                     .sequence = sequence,
                                     .position = static_cast<std::int32_t>(i),
                                     .wants_logits = i + 1 == prompt.size()});
-    logits = impl_->forward(impl_->prompt_step);
+    logits = impl_->forward(impl_->prompt_step, Phase::prefill);
   }
   return logits;
 }
@@ -402,6 +440,7 @@ void Engine::reset_stats() {
   impl_->tokens_run = 0;
   for (const auto& rank : impl_->ranks) {
     rank->communication_seconds = 0.0;
+    rank->rerouted = 0;
     if (rank->cache) rank->cache->reset_counters();
     if (rank->host_experts) rank->host_experts->reset_seconds();
   }
@@ -410,11 +449,39 @@ void Engine::reset_stats() {
 
 void Engine::drop_expert_cache() {
   for (const auto& rank : impl_->ranks)
-    if (rank->cache) rank->cache->clear();
+    if (rank->cache) {
+      rank->cache->clear();
+      if (rank->prefetcher) rank->prefetcher->forget();
+    }
+}
+
+void Engine::prewarm_experts(std::span<const HotExpert> hottest_first) {
+  const ModelSpec& spec = impl_->spec;
+  std::vector<ExpertCache::HotExpert> hot;
+  for (const HotExpert& one : hottest_first) {
+    const bool routes = one.layer >= 0 && one.layer < spec.layers && spec.moe_layers[static_cast<std::size_t>(one.layer)];
+    if (!routes || one.expert < 0 || one.expert >= spec.experts)
+      throw InputError("hot experts", "layer " + std::to_string(one.layer) + ", expert " + std::to_string(one.expert),
+                       "layers that route, experts 0 .. " + std::to_string(spec.experts - 1));
+    const auto row = std::count(spec.moe_layers.begin(), spec.moe_layers.begin() + one.layer, true);
+    hot.push_back({static_cast<int>(row), one.expert});
+  }
+  if (spec.moe_layer_count() > 0) impl_->on_all_ranks([&](Rank& rank) { rank.cache->prewarm(hot); });
 }
 
 void Engine::observe_routing(RoutingObserver observer) {
   impl_->ranks.front()->observer = std::move(observer);
+}
+
+void Engine::observe_next_gate(GateObserver observer) { impl_->ranks.front()->gate_observer = std::move(observer); }
+
+void Engine::record_steps(StepRecorder* recorder) {
+  if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)
+    throw InputError("recorded steps", "device cuda",
+                     "cpu: the scopes of the host see launches, not kernels");
+  Rank& first = *impl_->ranks.front();
+  first.recorder = recorder;
+  if (first.cache) first.cache->record_loads(recorder);
 }
 
 void Engine::force_routing(const RoutingSource& source) {

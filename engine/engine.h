@@ -15,6 +15,8 @@
 
 namespace moetune {
 
+class StepRecorder;  // engine/sync_tax/step_recorder.h
+
 // What the caller will ask for at most: sizes KV cache and scratch before anything runs.
 struct EngineLimits {
   int sequences = 1;         // slots side by side
@@ -65,7 +67,8 @@ class Engine {
 
   const ModelSpec& spec() const;
   const EngineOptions& options() const;
-  // As in effect: prefill_chunk, where it is set, decides step_tokens (but never below one token per sequence).
+  // As in effect: max_sequences, where it is set, holds down sequences; prefill_chunk, where it is set, decides step_tokens
+  // (but never below one token per sequence).
   const EngineLimits& limits() const;
 
   // Runs the tokens of one step (1 .. limits.step_tokens, several per sequence allowed in position order). Returns the
@@ -94,17 +97,34 @@ class Engine {
   void reset_stats();
   void drop_expert_cache();    // as after loading: a cold start for cache measurements
 
-  // Called after every MoE layer's routing with (layer, ids (tokens, k) best first, their weights (tokens, k), tokens, k);
-  // empty to stop. Slows decoding.
+  // Called after every MoE layer's routing with (layer, ids (tokens, k) best first, their weights (tokens, k), tokens, k), as
+  // top_k_rule and reroute_margin left them: -1 where an expert was dropped. Empty to stop. Slows decoding.
   using RoutingObserver = std::function<void(int layer, std::span<const std::int32_t> ids, std::span<const float> weights,
                                              int tokens, int k)>;
   void observe_routing(RoutingObserver observer);
 
+  // Records what the steps from now on spend their time on, on rank 0; null: no more. The recorder must
+  // outlive its use. Throws InputError on a GPU, whose kernels no scope of the host can time.
+  void record_steps(StepRecorder* recorder);
+
   // Asked before every MoE layer's routing: fills ids (tokens, k) with the experts to take in place of the router's choice;
-  // their weights come from the router's own scores. Empty: the router chooses. With several ranks it is called from all of
+  // their weights come from the router's own scores; -1, on a CPU, is no expert. Empty: the router chooses. With several ranks it is called from all of
   // their threads at once. forward() throws InputError for ids that are no experts or twice in a token. Slows decoding.
   using RoutingSource = std::function<void(int layer, std::span<std::int32_t> ids, int tokens, int k)>;
   void force_routing(const RoutingSource& source);
+
+  // Called after every MoE layer's routing with what the next MoE layer's router would choose of the residual stream as it is
+  // then: (layer that is foreseen, ids (tokens, k) best first, tokens, k). Empty to stop. Slows decoding.
+  using GateObserver = std::function<void(int layer, std::span<const std::int32_t> ids, int tokens, int k)>;
+  void observe_next_gate(GateObserver observer);
+
+  // Fills an expert cache that holds only a share with these, most wanted first, in place of what it held. layer: of the
+  // model. Throws InputError for what is no expert.
+  struct HotExpert {
+    int layer = 0;
+    std::int32_t expert = 0;
+  };
+  void prewarm_experts(std::span<const HotExpert> hottest_first);
 
  private:
   struct Impl;

@@ -49,6 +49,8 @@ ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const Sl
 
 void ExpertCache::clear() {
   if (is_resident()) return;
+  wait_for_ahead();
+  ahead_.clear();
   directory_ = SlotDirectory(directory_.shape());
   upload_all_tables();
   if (look_up_) look_up_->clear();
@@ -68,6 +70,7 @@ void ExpertCache::fill_all() {
 }
 
 void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids, int waves_at_most) {
+  wait_for_ahead();
   moe_layer_ = moe_layer;
   uses_wave_table_ = waves_at_most > 1;
   ++layer_steps_;
@@ -80,6 +83,7 @@ void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids, 
     pending_.push_back(expert);
     ++(directory_.look_up(moe_layer, expert) ? counters_.hits : counters_.misses);
   }
+  settle_ahead();
 }
 
 // The experts that are resident come first, so that none of them is lost to one that is not.
@@ -117,6 +121,7 @@ void ExpertCache::next_wave() {
 
 void ExpertCache::load(std::span<const std::int32_t> experts) {
   if (experts.empty()) return;
+  const OpScope scope(recorder_, Activity::expert_copy);
   const auto start = std::chrono::steady_clock::now();
   const std::span<const std::int32_t> table = directory_.table(moe_layer_);
   std::vector<ExpertStore::Wanted> wanted;

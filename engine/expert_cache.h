@@ -13,9 +13,11 @@
 #include <span>
 #include <vector>
 
+#include "engine/background_loader.h"
 #include "engine/device_lookup.h"
 #include "engine/expert_store.h"
 #include "engine/slot_directory.h"
+#include "engine/sync_tax/step_recorder.h"
 #include "kernels/buffer.h"
 #include "kernels/device.h"
 #include "kernels/tensor.h"
@@ -30,7 +32,9 @@ class ExpertCache {
     std::int64_t misses = 0;   // and not
     std::int64_t evictions = 0;
     std::int64_t bytes_read = 0;
-    double load_seconds = 0.0;  // time spent waiting for misses
+    double load_seconds = 0.0;       // time spent waiting for misses and for what fetch_ahead() had not finished
+    std::int64_t ahead = 0;          // experts that fetch_ahead() brought in
+    std::int64_t ahead_in_vain = 0;  // of them: those that the step they were meant for did not ask for
   };
 
   // What becomes of an expert that is not resident.
@@ -52,7 +56,7 @@ class ExpertCache {
 
   // Makes the next wave resident; without experts when all of the layer have had theirs.
   void next_wave();
-  bool is_wave_left() const { return !pending_.empty(); }
+  bool is_last_wave() const { return pending_.empty(); }
   // Experts of the wave that the host is to compute; only where they stay outside.
   bool leaves_some_outside() const { return missing_stays_ && !is_resident(); }
   std::span<const std::int32_t> outside() const { return outside_; }
@@ -66,6 +70,16 @@ class ExpertCache {
   // Waves of a layer's step, from capacities alone.
   int waves_at_most(int moe_layer, std::int64_t tokens, int k) const;
 
+  // Begins to bring in experts that a layer still to come in this step, or the first one of the next, is expected to ask
+  // for, and returns at once. During the last wave of a layer or between steps: what that wave uses stays where it is.
+  // The next begin_layer() waits for them. Memory of the device has to be the host's.
+  void fetch_ahead(int moe_layer, std::span<const std::int32_t> experts);
+  // Fills free slots with experts, most wanted first, as if a step had asked for each of them once, and waits.
+  struct HotExpert {
+    int moe_layer = 0;
+    std::int32_t expert = 0;
+  };
+  void prewarm(std::span<const HotExpert> hottest_first);
   // (experts) i32: slots of the experts of this wave; others may appear only where there is a single wave.
   Tensor wave_table() const;
   const void* slots() const { return slots_.data(); }
@@ -78,8 +92,11 @@ class ExpertCache {
     return directory_.shape().slots == directory_.shape().layers * directory_.shape().experts;
   }
   const SlotDirectory& directory() const { return directory_; }
+  // Slots that a layer may count on, whatever the policy.
+  std::size_t fair_share(int moe_layer) const { return static_cast<std::size_t>(directory_.slots_of_layer(moe_layer).count); }
   Counters counters() const;  // waits for a device that decides
   void reset_counters();
+  void record_loads(StepRecorder* recorder) { recorder_ = recorder; }  // null: no longer
   std::int64_t device_bytes() const {
     return slots_.bytes() + tables_.bytes() + wave_table_.bytes() + (look_up_ ? look_up_->bytes() : 0);
   }
@@ -102,6 +119,8 @@ class ExpertCache {
   void upload_changed_tables();
   void upload_all_tables();  // of a cache that is not resident
   void upload_wave_table(std::span<const std::int32_t> experts);
+  void wait_for_ahead();
+  void settle_ahead();  // once it is known what the layer asks for
 
   Device* device_;
   Cpu* host_;  // whose threads read experts, several at once
@@ -126,6 +145,12 @@ class ExpertCache {
   std::vector<std::int32_t> resident_table_;
   std::unique_ptr<DeviceLookUp> look_up_;  // where the device decides
   Counters counters_;
+  StepRecorder* recorder_ = nullptr;
+
+  int ahead_layer_ = 0;
+  std::vector<std::int32_t> ahead_;  // experts of ahead_layer_ on their way or there, and not asked for yet
+  bool ahead_is_under_way_ = false;
+  std::unique_ptr<BackgroundLoader> loader_;  // made when it is needed first; last: it writes into slots_
 };
 
 }  // namespace moetune

@@ -1,7 +1,10 @@
 // Start at mixture_of_experts(): router, route, experts in waves, combine.
 #include "engine/feed_forward.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +12,8 @@
 #include "engine/facts/error.h"
 #include "engine/host_experts.h"
 #include "engine/host_router.h"
+#include "engine/prefetcher.h"
+#include "engine/route_changes.h"
 #include "engine/synthetic_routing.h"
 #include "kernels/buffer.h"
 #include "kernels/expert_ffn.h"
@@ -43,12 +48,13 @@ void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   std::vector<std::int32_t>& given = rank.chosen_ids;
   given.assign(static_cast<std::size_t>(ids.elements()), -1);
   rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), k);
+  const std::int32_t least = shares_host_memory(rank.device) ? -1 : 0;  // -1: no expert; a GPU has none of that
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
-    if (given[i] < 0 || given[i] >= rank.spec->experts)
+    if (given[i] < least || given[i] >= rank.spec->experts)
       throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("0 .. {}", rank.spec->experts - 1));
     for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
-      if (given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
+      if (given[i] >= 0 && given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
   }
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
@@ -63,37 +69,48 @@ SyntheticLogits synthetic(const Rank& rank, const LayerWeights& weights, int lay
   return logits;
 }
 
-Chosen route(Rank& rank, const LayerWeights& weights, const Tensor& normed, int layer) {
+Router router_of(Rank& rank, const LayerWeights& weights, int layer, const RouterTensors& to) {
   const ModelSpec& spec = *rank.spec;
-  const std::int64_t tokens = normed.dim(0);
-  const Chosen chosen{first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
-                      first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})};
-  if (rank.routing_source) take_given_experts(rank, chosen.ids, layer);
-  const Router op{.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
-                          .norm = weights.post_attention_norm,
-                          .normed = normed,
-                          .eps = static_cast<float>(spec.rms_eps),
-                          .w = weights.router,
-                          .route = {.logits = first_rows(rank.scratch.router_logits, {tokens, spec.experts}),
-                                    .bias = weights.router_bias,
-                                    .ids = chosen.ids,
-                                    .weights = chosen.weights,
-                                    .rule = rule_of(spec.routing),
-                                    .normalize = spec.normalize_top_k,
-                                    .scale = static_cast<float>(spec.routed_scaling_factor),
-                                    .groups = spec.expert_groups,
-                                    .kept_groups = spec.kept_groups,
-                                    .ids_are_given = static_cast<bool>(rank.routing_source)},
-                          .synthetic = synthetic(rank, weights, layer, tokens)};
-  if (!rank.host_router) {
-    run(rank.device, op);
-    return chosen;
-  }
-  on_host(rank, [&rank, op, layer] {
-    const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, op, layer);
-    rank.chosen_ids.assign(ids.begin(), ids.end());
-  });
-  return chosen;
+  const std::int64_t tokens = to.normed.dim(0);
+  return {.x = first_rows(rank.scratch.residual, {tokens, spec.hidden}),
+          .norm = weights.post_attention_norm,
+          .normed = to.normed,
+          .eps = static_cast<float>(spec.rms_eps),
+          .w = weights.router,
+          .route = {.logits = to.logits,
+                    .bias = weights.router_bias,
+                    .ids = to.ids,
+                    .weights = to.weights,
+                    .rule = rule_of(spec.routing),
+                    .normalize = spec.normalize_top_k,
+                    .scale = static_cast<float>(spec.routed_scaling_factor),
+                    .groups = spec.expert_groups,
+                    .kept_groups = spec.kept_groups},
+          .synthetic = synthetic(rank, weights, layer, tokens)};
+}
+
+// The running layer's own.
+Router router_of(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  return router_of(rank, weights, layer,
+                   {.normed = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden}),
+                    .logits = first_rows(rank.scratch.router_logits, {tokens, rank.spec->experts}),
+                    .ids = first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
+                    .weights = first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})});
+}
+
+Chosen route(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
+  Router router = router_of(rank, weights, layer, tokens);
+  if (rank.routing_source) take_given_experts(rank, router.route.ids, layer);
+  router.route.ids_are_given = static_cast<bool>(rank.routing_source);
+  if (rank.host_router)
+    on_host(rank, [&rank, router, layer] {
+      const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, router, layer);
+      rank.chosen_ids.assign(ids.begin(), ids.end());
+    });
+  else
+    run(rank.device, router);
+  return {router.route.ids, router.route.weights};
 }
 
 template <class T>
@@ -102,20 +119,75 @@ void read_back(Rank& rank, const Tensor& from, std::vector<T>& to) {
   copy_to_host(rank.device, from.data(), to.data(), from.elements() * element_bytes(from.type()));
 }
 
+// top_k_rule and reroute_margin; nothing of them applies to experts that somebody else chose.
+void change_choice(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens) {
+  const RouteChanges& changes = rank.changes;
+  if (!changes.any() || rank.routing_source) return;
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
+  Route again = router_of(rank, weights, layer, tokens).route;
+  std::vector<std::int32_t>& ids = rank.chosen_ids;
+  bool changed = false;
+  if (changes.threshold > 0.0) {
+    read_back(rank, again.weights, rank.chosen_weights);
+    changed = drop_below(changes.threshold, ids, rank.chosen_weights, rank.top_k);
+  }
+  if (!changes.layer_experts.empty())
+    changed = drop_beyond(changes.layer_experts[static_cast<std::size_t>(moe_layer)], ids, rank.top_k) || changed;
+  // A prompt asks for most experts anyway, and accuracy is judged step by step.
+  if (changes.reroute_margin > 0.0 && rank.is_one_each && !rank.cache->is_resident()) {
+    std::vector<float> logits;
+    read_back(rank, again.logits, logits);
+    const std::int64_t replaced = reroute(changes.reroute_margin, again, logits, rank.cache->directory().table(moe_layer),
+                                          ids, rank.top_k);
+    rank.rerouted += replaced;
+    changed = changed || replaced > 0;
+  }
+  if (!changed) return;
+  copy_to_device(rank.device, ids.data(), again.ids.data(), again.ids.elements() * element_bytes(NumberType::i32));
+  again.ids_are_given = true;
+  run(rank.device, again);
+}
+
 void show_to_observer(Rank& rank, const Chosen& chosen, int layer) {
   if (!rank.observer) return;
   read_back(rank, chosen.weights, rank.chosen_weights);
   rank.observer(layer, rank.chosen_ids, rank.chosen_weights, static_cast<int>(chosen.ids.dim(0)), rank.top_k);
 }
 
+// What is to come, for those who fetch or watch; the running layer's experts are in place.
+void look_ahead(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
+  if (!rank.prefetcher && !rank.gate_observer) return;
+  const OpScope scope(rank.recorder, Activity::compute, Row::router);
+  if (rank.prefetcher) rank.prefetcher->after_choice(rank, layer, moe_layer, tokens);
+  const auto& routes = rank.spec->moe_layers;
+  const auto next = std::find(routes.begin() + layer + 1, routes.end(), true);
+  if (!rank.gate_observer || next == routes.end()) return;
+  if (!rank.gate_ahead || rank.gate_ahead->tokens() < tokens)
+    rank.gate_ahead = std::make_unique<GateAhead>(rank.device, *rank.spec, tokens);
+  const int foreseen = static_cast<int>(next - routes.begin());
+  rank.gate_observer(foreseen, ask_gate(rank, *rank.gate_ahead, foreseen, tokens), static_cast<int>(tokens), rank.top_k);
+}
+
 // What the host does between routing and experts, where it must know: the first wave.
-void host_part(Rank& rank, const Chosen& chosen, const Tensor& x, int layer, int moe_layer) {
-  if (!rank.host_router) read_back(rank, chosen.ids, rank.chosen_ids);  // else it is the host's own choice
-  show_to_observer(rank, chosen, layer);
-  if (rank.cache->looks_up_on_device()) return;
-  rank.cache->begin_layer(moe_layer, rank.chosen_ids, rank.cache->waves_at_most(moe_layer, chosen.ids.dim(0), rank.top_k));
-  rank.cache->next_wave();
-  if (!rank.cache->outside().empty()) rank.host_experts->take_inputs(rank.device, x);
+void host_part(Rank& rank, const LayerWeights& weights, const Chosen& chosen, const Tensor& x, int layer, int moe_layer) {
+  ExpertCache& cache = *rank.cache;
+  if (!rank.host_router) {  // else it is the host's own choice
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    read_back(rank, chosen.ids, rank.chosen_ids);
+  }
+  change_choice(rank, weights, layer, moe_layer, x.dim(0));
+  {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    show_to_observer(rank, chosen, layer);
+    if (cache.looks_up_on_device()) return;
+    std::vector<std::int32_t>& asked = rank.asked_ids;  // chosen, without those that were dropped
+    asked = rank.chosen_ids;
+    std::erase(asked, -1);
+    cache.begin_layer(moe_layer, asked, cache.waves_at_most(moe_layer, x.dim(0), rank.top_k));
+    cache.next_wave();
+  }
+  if (cache.is_last_wave()) look_ahead(rank, layer, moe_layer, x.dim(0));
+  if (!cache.outside().empty()) rank.host_experts->take_inputs(rank.device, x);
 }
 
 ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
@@ -127,52 +199,88 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
           .rows = first_rows(rank.scratch.expert_rows, {x.dim(0), rank.top_k, x.dim(1)})};
 }
 
+// Calls body with an op's scope and the experts of the running wave, whose two products a CPU tells apart.
+template <class Body>
+void with_wave(Rank& rank, const Tensor& x, const Chosen& chosen, const Body& body) {
+  OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+  const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
+  ExpertFfn ffn = ffn_of(rank, x, chosen);
+  if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
+  body(ffn);
+}
+
+void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
+  with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) { run(rank.device, ffn); });
+}
+
 void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
-  run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
+  with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
+    run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
+  });
+}
+
+void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, int waves) {
+  rank.cache->first_device_wave(moe_layer, chosen.ids);
+  run_wave(rank, x, chosen);
+  for (int wave = 1; wave < waves; ++wave) {
+    rank.cache->next_device_wave();
+    run_wave(rank, x, chosen);
+  }
+}
+
+// The first wave is there: host_part(). Recorded, a step has as many as it may ever need.
+void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int waves) {
+  run_wave(rank, x, chosen);
+  for (int wave = 1; wave < waves && (rank.pieces != nullptr || !rank.cache->is_last_wave()); ++wave) {
+    on_host(rank, [&rank, layer, moe_layer, tokens = x.dim(0)] {
+      const bool was_last = rank.cache->is_last_wave();
+      {
+        const OpScope scope(rank.recorder, Activity::host_wait);
+        rank.cache->next_wave();
+      }
+      if (!was_last && rank.cache->is_last_wave()) look_ahead(rank, layer, moe_layer, tokens);
+    });
+    run_wave(rank, x, chosen);
+  }
+}
+
+void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer) {
+  run_wave(rank, x, chosen);
+  on_host(rank, [&rank, moe_layer, rows = ffn_of(rank, x, chosen).rows] {
+    const OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(), rows);
+  });
 }
 
 // Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for one token sum the
 // choices up as they go.
-void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, const Tensor& y) {
-  ExpertCache& cache = *rank.cache;
-  const bool device_decides = cache.looks_up_on_device();
+void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, const Tensor& y) {
+  const bool device_decides = rank.cache->looks_up_on_device();
   if (!device_decides && !rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
-  const int waves = cache.waves_at_most(moe_layer, x.dim(0), rank.top_k);
-  if (device_decides) {
-    cache.first_device_wave(moe_layer, chosen.ids);
-    if (waves == 1) return run_all_at_once(rank, x, chosen, y);
-    run(rank.device, ffn_of(rank, x, chosen));
-    for (int wave = 1; wave < waves; ++wave) {
-      cache.next_device_wave();
-      run(rank.device, ffn_of(rank, x, chosen));
-    }
-  } else if (cache.leaves_some_outside()) {
-    const ExpertFfn resident = ffn_of(rank, x, chosen);
-    run(rank.device, resident);
-    on_host(rank, [&rank, &cache, moe_layer, rows = resident.rows] {
-      rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, cache.outside(), rows);
-    });
-  } else {  // the first wave is there: host_part()
-    if (waves == 1) return run_all_at_once(rank, x, chosen, y);
-    run(rank.device, ffn_of(rank, x, chosen));
-    // Recorded, a step has as many waves as it may ever need.
-    for (int wave = 1; wave < waves && (rank.pieces != nullptr || cache.is_wave_left()); ++wave) {
-      on_host(rank, [&cache] { cache.next_wave(); });
-      run(rank.device, ffn_of(rank, x, chosen));
-    }
+  const int waves = rank.cache->waves_at_most(moe_layer, x.dim(0), rank.top_k);
+  if (rank.cache->leaves_some_outside()) {
+    run_here_and_outside(rank, x, chosen, moe_layer);
+  } else if (waves == 1) {
+    if (device_decides) rank.cache->first_device_wave(moe_layer, chosen.ids);
+    return run_all_at_once(rank, x, chosen, y);
+  } else if (device_decides) {
+    run_waves_of_device(rank, x, chosen, moe_layer, waves);
+  } else {
+    run_waves_of_host(rank, x, chosen, layer, moe_layer, waves);
   }
-  run(rank.device, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+  run(rank, Row::down_combine, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
-void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
+void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
   const std::int64_t inner = weights.gate.layout.out;
-  run(rank.device, FeedForward{.x = x,
-                               .gate = weights.gate,
-                               .up = weights.up,
-                               .down = weights.down,
-                               .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-                               .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
-                               .y = y});
+  run(rank, row,
+      FeedForward{.x = x,
+                  .gate = weights.gate,
+                  .up = weights.up,
+                  .down = weights.down,
+                  .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
+                  .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+                  .y = y});
 }
 
 }  // namespace
@@ -180,15 +288,22 @@ void run_dense(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, c
 void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) {
   const std::int64_t hidden = rank.spec->hidden;
   const Tensor normed = first_rows(rank.scratch.normed, {tokens, hidden});
-  run(rank.device, RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
-                           .weight = weights.post_attention_norm,
-                           .y = normed,
-                           .eps = static_cast<float>(rank.spec->rms_eps)});
-  run_dense(rank, weights.dense, normed, begin_half_layer(rank, tokens));
+  run(rank, Row::dense,
+      RmsNorm{.x = first_rows(rank.scratch.residual, {tokens, hidden}),
+              .weight = weights.post_attention_norm,
+              .y = normed,
+              .eps = static_cast<float>(rank.spec->rms_eps)});
+  run_dense(rank, weights.dense, Row::dense, normed, begin_half_layer(rank, tokens));
 }
 
 void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
-  route(rank, weights, first_rows(rank.scratch.normed, {tokens, rank.spec->hidden}), layer);
+  route(rank, weights, layer, tokens);
+}
+
+void run_router_ahead(Rank& rank, const LayerWeights& weights, int layer, const RouterTensors& to) {
+  Router router = router_of(rank, weights, layer, to);
+  router.synthetic.is_prediction = true;
+  run(rank.device, router);
 }
 
 void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tensor& y) {
@@ -199,17 +314,18 @@ void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tens
 }
 
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
-  run_dense(rank, weights.shared, x, y);
+  run_dense(rank, weights.shared, Row::shared, x, y);
 }
 
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
-  const Chosen chosen = route(rank, weights, x, layer);
-  if (rank.host_must_know()) on_host(rank, [&rank, chosen, x, layer, moe_layer] { host_part(rank, chosen, x, layer, moe_layer); });
+  const Chosen chosen = route(rank, weights, layer, tokens);
+  if (rank.host_must_know())
+    on_host(rank, [&rank, &weights, chosen, x, layer, moe_layer] { host_part(rank, weights, chosen, x, layer, moe_layer); });
   const Tensor output = begin_half_layer(rank, tokens);
-  run_experts(rank, x, chosen, moe_layer, output);
-  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, x, output);
+  run_experts(rank, x, chosen, layer, moe_layer, output);
+  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, Row::shared, x, output);
 }
 
 }  // namespace moetune

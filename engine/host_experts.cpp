@@ -49,7 +49,8 @@ void HostExperts::compute(Device& device, Cpu& host, int moe_layer, std::span<co
   seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
   const std::int64_t row_bytes = hidden * element_bytes(NumberType::f32);
   for (std::int64_t pair = 0; pair < std::ssize(ids); ++pair) {
-    if (table_[static_cast<std::size_t>(ids[static_cast<std::size_t>(pair)])] < 0) continue;
+    const std::int32_t expert = ids[static_cast<std::size_t>(pair)];  // -1: none
+    if (expert < 0 || table_[static_cast<std::size_t>(expert)] < 0) continue;
     copy_to_device(device, rows_.data() + pair * row_bytes,
                    rows.f32() + pair / k * rows.stride(0) + pair % k * rows.stride(1), row_bytes);
   }

@@ -160,16 +160,20 @@ Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
   return Objection{"expert_quant", "f32 experts: a GPU's tensor cores do not take them", "bf16, int8, int4, int4_g32"};
 }
 
+// Acted on by the host; a GPU's layers do not have them in this build.
+constexpr std::array<std::string_view, 3> kOnlyOnCpu{"prefetch", "reroute_margin", "top_k_rule"};
+
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
   if (Rule rule = placement_rule(options)) return rule;
   const EngineOptions defaults;
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
-                           "top_k_rule", "max_sequences", "prefix_cache"}) {
+                           "top_k_rule"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     if (name == std::string_view("miss") &&
         takes_untried(options.device == DeviceKind::cuda ? kUntriedGpuCache : kUntriedDeviceLookUp))
       continue;
+    if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end()) continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
       return Objection{name, knob.get(options) + ": this build does not act on it yet", knob.get(defaults)};
@@ -219,7 +223,8 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
 
 EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& limits) {
   EngineLimits effective = limits;
-  if (options.prefill_chunk > 0) effective.step_tokens = std::max(options.prefill_chunk, limits.sequences);
+  if (options.max_sequences > 0) effective.sequences = std::min(options.max_sequences, limits.sequences);
+  if (options.prefill_chunk > 0) effective.step_tokens = std::max(options.prefill_chunk, effective.sequences);
   if (limits.logit_rows == 0 || limits.logit_rows > effective.step_tokens)
     effective.logit_rows = effective.step_tokens;
   return effective;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <numeric>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -72,6 +73,13 @@ std::int64_t last_level_cache_bytes() {
 }
 
 std::int64_t usable_memory_bytes() { return std::min(memory_of_machine(), memory_of_control_group()); }
+
+std::int64_t available_memory_bytes() {
+  const std::int64_t usable = usable_memory_bytes();
+  std::istringstream words(field_of("/proc/meminfo", "MemAvailable"));  // "12345 kB"
+  std::int64_t kib = 0;
+  return words >> kib ? std::min(usable, kib * 1024) : usable;
+}
 
 double measured_read_gb_per_s(int threads) {
   using Clock = std::chrono::steady_clock;

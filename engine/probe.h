@@ -20,4 +20,7 @@ std::int64_t last_level_cache_bytes();
 // Memory this process may use: what the machine has or the control group grants, whichever is less.
 std::int64_t usable_memory_bytes();
 
+// Of it, what nobody uses now (MemAvailable: caches that can be dropped count as free).
+std::int64_t available_memory_bytes();
+
 }  // namespace moetune

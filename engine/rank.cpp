@@ -6,6 +6,7 @@
 #include "engine/decode_loop.h"
 #include "engine/host_experts.h"
 #include "engine/host_router.h"
+#include "engine/prefetcher.h"
 #include "kernels/elementwise.h"
 #include "kernels/fill.h"
 #include "kernels/run.h"
@@ -29,6 +30,7 @@ void on_host(Rank& rank, const std::function<void()>& part) {
 
 void all_reduce(Rank& rank, const Tensor& x) {
   if (rank.group == nullptr) return;
+  const OpScope scope(rank.recorder, Activity::collective);
   const auto start = std::chrono::steady_clock::now();
   run(rank.device, AllReduce{.x = x, .group = rank.group, .rank = rank.shard.rank});
   rank.communication_seconds +=
@@ -38,7 +40,7 @@ void all_reduce(Rank& rank, const Tensor& x) {
 Tensor begin_half_layer(Rank& rank, std::int64_t tokens) {
   if (rank.group == nullptr) return first_rows(rank.scratch.residual, {tokens, rank.spec->hidden});
   const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
-  run(rank.device, Fill{.x = output, .value = 0.0F});
+  run(rank, Row::other, Fill{.x = output, .value = 0.0F});
   return output;
 }
 
@@ -46,7 +48,8 @@ void end_half_layer(Rank& rank, std::int64_t tokens) {
   if (rank.group == nullptr) return;
   const Tensor output = first_rows(rank.scratch.output, {tokens, rank.spec->hidden});
   all_reduce(rank, output);
-  run(rank.device, Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
+  run(rank, Row::other,
+      Add{.x = output, .y = first_rows(rank.scratch.residual, {tokens, rank.spec->hidden})});
 }
 
 }  // namespace moetune

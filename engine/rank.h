@@ -14,16 +14,29 @@
 #include "engine/kv_cache.h"
 #include "engine/scratch.h"
 #include "engine/shard.h"
+#include "engine/sync_tax/step_recorder.h"
 #include "engine/weights.h"
 #include "kernels/collective.h"
 #include "kernels/device.h"
 #include "kernels/graph_pieces.h"
+#include "kernels/run.h"
 
 namespace moetune {
 
 class DecodeLoop;  // engine/decode_loop.h
 class HostExperts;  // engine/host_experts.h
 class HostRouter;   // engine/host_router.h
+class Prefetcher;  // engine/prefetcher.h
+struct GateAhead;
+
+// What the options make of a router's choice (engine/route_changes.h).
+struct RouteChanges {
+  double threshold = 0.0;          // top_k_rule=threshold:t
+  std::vector<int> layer_experts;  // top_k_rule=per_layer: experts of every layer that routes; empty: all top_k
+  double reroute_margin = 0.0;
+
+  bool any() const { return threshold > 0.0 || !layer_experts.empty() || reroute_margin > 0.0; }
+};
 
 struct Rank {
   const ModelSpec* spec = nullptr;
@@ -39,12 +52,21 @@ struct Rank {
   std::unique_ptr<HostExperts> host_experts;  // null where the host computes none
   std::unique_ptr<HostRouter> host_router;    // null where the device routes
   int top_k = 0;                         // experts per token in effect
+  RouteChanges changes;
+  bool is_one_each = false;              // of the running step: no two tokens of one sequence, as in decoding
   int runs = 0;                          // of the running step, as Attention's; 0: not known
   Engine::RoutingObserver observer;      // rank 0 only
   Engine::RoutingSource routing_source;  // the same on all ranks
+  Engine::GateObserver gate_observer;    // rank 0 only
+  std::unique_ptr<GateAhead> gate_ahead;     // for it
+  std::unique_ptr<Prefetcher> prefetcher;    // null: prefetch none, or nothing to fetch
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
-  std::vector<float> chosen_weights;     // the same; only for the observer
+  std::vector<float> chosen_weights;     // the same; only for the observer and for what changes the choice
+  std::vector<std::int32_t> asked_ids;    // chosen_ids without the dropped ones
+  std::vector<std::int32_t> guessed_ids;  // of a later layer
+  std::int64_t rerouted = 0;              // since the counters were reset
   double communication_seconds = 0.0;
+  StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
   GraphPieces* pieces = nullptr;            // while a step is recorded
 
@@ -59,6 +81,13 @@ struct Rank {
 // The host's part in the middle of a step: done now, and again whenever a step that is being recorded is launched. What it
 // refers to must live as long as the rank.
 void on_host(Rank& rank, const std::function<void()>& part);
+
+// An op of the model, recorded where somebody records.
+template <class Op>
+void run(Rank& rank, Row row, const Op& op) {
+  const OpScope scope(rank.recorder, Activity::compute, row);
+  run(rank.device, op);
+}
 
 // Sums a tensor over the ranks, in place; nothing to do with one rank.
 void all_reduce(Rank& rank, const Tensor& x);

@@ -7,6 +7,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "kernels/op_in_flight.h"
+
 #if MOETUNE_HAS_CUDA
 #include "kernels/cuda_memory.h"
 #endif
@@ -86,6 +88,7 @@ SharedBuffer::SharedBuffer(Device& device, std::int64_t bytes) : SharedBuffer(un
 }
 
 void wait_for(Device& device) {
+  const OpInFlight in_flight("waiting for the device");
   std::visit([](auto& on) { wait(on); }, device);
 }
 
@@ -98,6 +101,7 @@ void copy_to_device(Device& device, const void* host, void* on_device, std::int6
 
 void copy_to_host(Device& device, const void* on_device, void* host, std::int64_t bytes) {
   if (bytes == 0) return;
+  const OpInFlight in_flight("waiting for a copy to the host");
   std::visit([&](auto& on) { copy_out(on, on_device, host, bytes); }, device);
 }
 

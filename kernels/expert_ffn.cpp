@@ -46,7 +46,8 @@ struct Plan {
     for (std::int64_t token = 0; token < op.ids.dim(0); ++token)
       for (std::int64_t choice = 0; choice < op.ids.dim(1); ++choice) {
         const std::int32_t expert = op.ids.i32()[token * op.ids.stride(0) + choice];
-        assert(expert >= 0 && expert < op.slot_of_expert.dim(0));
+        if (expert < 0) continue;
+        assert(expert < op.slot_of_expert.dim(0));
         const std::int32_t slot = op.slot_of_expert.i32()[expert];
         if (slot >= 0) assignments.push_back({slot, token, choice});
       }
@@ -134,6 +135,7 @@ void run(Cpu& cpu, const ExpertFfn& op) {
                          swiglu_row(gate, up, gate, row_end - row_begin);
                        }
                      });
+  if (op.after_gate_up != nullptr) (*op.after_gate_up)();
   for_rows_of_groups(cpu, plan.groups, hidden, inner * tokens_per_group,
                      [&](const Group& group, std::int64_t row_begin, std::int64_t row_end) {
                        DotRows work{.row_begin = row_begin, .row_end = row_end};
@@ -154,6 +156,7 @@ void run(Cpu& cpu, const Combine& op) {
       float* y = op.y.f32() + token * op.y.stride(0);
       for (std::int64_t choice = 0; choice < k; ++choice) {
         const float weight = op.weights.f32()[token * op.weights.stride(0) + choice];
+        if (weight == 0.0F) continue;  // the row of no expert was never written
         const float* row = op.rows.f32() + token * op.rows.stride(0) + choice * op.rows.stride(1);
         for (std::int64_t i = 0; i < hidden; ++i) y[i] += weight * row[i];
       }

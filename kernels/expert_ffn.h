@@ -7,6 +7,8 @@
 // order, so the result does not depend on how the waves were cut.
 #pragma once
 
+#include <functional>
+
 #include "kernels/device.h"
 #include "kernels/tensor.h"
 #include "kernels/weight_matrix.h"
@@ -15,11 +17,13 @@ namespace moetune {
 
 struct ExpertFfn {
   Tensor x;                     // (tokens, hidden) f32
-  Tensor ids;                   // (tokens, k) i32 expert ids
+  Tensor ids;                   // (tokens, k) i32 expert ids; -1 (on a CPU): no expert
   Tensor slot_of_expert;        // (experts) i32, -1: not in this wave
   const void* slots = nullptr;  // slot s starts at slots + s * layout.bytes
   ExpertLayout layout;
   Tensor rows;  // (tokens, k, hidden) f32, written where the expert is in this wave
+  // Called between the two products, by a CPU only: for those who time them. Null: nobody does.
+  const std::function<void()>* after_gate_up = nullptr;
 };
 void run(Cpu& cpu, const ExpertFfn& op);
 void run(Cuda& cuda, const ExpertFfn& op);
@@ -34,7 +38,7 @@ void run(Cpu& cpu, const RoutedFfn& op);
 void run(Cuda& cuda, const RoutedFfn& op);
 
 struct Combine {
-  Tensor rows;     // (tokens, k, hidden) f32
+  Tensor rows;     // (tokens, k, hidden) f32; on a CPU not read where the weight is 0
   Tensor weights;  // (tokens, k) f32
   Tensor y;        // (tokens, hidden) f32, added to
 };

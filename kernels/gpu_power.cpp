@@ -14,6 +14,12 @@ using Result = int;  // nvmlReturn_t
 constexpr Result kSuccess = 0;
 struct NvmlDevice;  // nvmlDevice_t points to one
 
+constexpr int kThermalPolicy = 1;  // NVML_PERF_POLICY_THERMAL
+struct ViolationTime {             // nvmlViolationTime_t, nanoseconds
+  unsigned long long reference = 0;
+  unsigned long long violation = 0;
+};
+
 }  // namespace
 
 struct GpuPower::Library {
@@ -21,8 +27,10 @@ struct GpuPower::Library {
   NvmlDevice* device = nullptr;
   Result (*shutdown)() = nullptr;
   const char* (*error_text)(Result) = nullptr;
+  Result (*violation_status)(NvmlDevice*, int policy, ViolationTime*) = nullptr;
   Result (*total_energy)(NvmlDevice*, unsigned long long* millijoules) = nullptr;
   Result (*power_usage)(NvmlDevice*, unsigned* milliwatts) = nullptr;
+  Result (*power_limit)(NvmlDevice*, unsigned* milliwatts) = nullptr;
 
   Library() = default;
   Library(const Library&) = delete;
@@ -83,10 +91,12 @@ GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
     return;
   }
   nvml.find(nvml.power_usage, "nvmlDeviceGetPowerUsage");
+  nvml.find(nvml.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
   if (is_divided(nvml)) {
     problem_ = "the GPU is divided (MIG): its energy counter counts for all of its parts";
     return;
   }
+  nvml.find(nvml.violation_status, "nvmlDeviceGetViolationStatus");
   unsigned long long millijoules = 0;
   if (!nvml.find(nvml.total_energy, "nvmlDeviceGetTotalEnergyConsumption")) {
     problem_ = library + " has no energy counter (nvmlDeviceGetTotalEnergyConsumption)";
@@ -110,6 +120,21 @@ std::optional<double> GpuPower::joules() const {
 std::optional<double> GpuPower::watts() const {
   unsigned milliwatts = 0;
   if (library_->power_usage == nullptr || library_->power_usage(library_->device, &milliwatts) != kSuccess)
+    return std::nullopt;
+  return static_cast<double>(milliwatts) / 1e3;
+}
+
+std::optional<std::int64_t> GpuPower::slowed_by_heat_ns() const {
+  ViolationTime time;
+  if (library_->violation_status == nullptr ||
+      library_->violation_status(library_->device, kThermalPolicy, &time) != kSuccess)
+    return std::nullopt;
+  return static_cast<std::int64_t>(time.violation);
+}
+
+std::optional<double> GpuPower::limit_watts() const {
+  unsigned milliwatts = 0;
+  if (library_->power_limit == nullptr || library_->power_limit(library_->device, &milliwatts) != kSuccess)
     return std::nullopt;
   return static_cast<double>(milliwatts) / 1e3;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ class GpuPower {
   // Since the driver was loaded. The counter moves in jumps, 20 to 100 ms apart. Empty: problem() says why.
   std::optional<double> joules() const;
   std::optional<double> watts() const;  // now, as the driver averages it
+  // For how long clocks were lowered because of heat, since the driver was loaded; empty: the driver does not say.
+  std::optional<std::int64_t> slowed_by_heat_ns() const;
+  std::optional<double> limit_watts() const;  // that the card is kept to: the lowest of all limits set on it
   // Once the GPU has come to rest: after work its reading falls for a second or two. Read every `step` until
   // three readings in a row are no lower than the one before; empty where it still falls after `patience`, or
   // cannot be read.

@@ -72,7 +72,20 @@ void to_scores(RouteRule rule, std::span<const float> logits, std::span<float> s
   for (float& score : scores) score /= sum;
 }
 
+// Scores -> those by which experts are chosen.
+void add_bias_and_limit(const Route& op, std::span<float> scores) {
+  if (!op.bias.empty())
+    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] += op.bias.f32()[i];
+  keep_best_groups(scores, op.groups, op.kept_groups);
+}
+
 }  // namespace
+
+void choice_scores(const Route& op, std::span<const float> logits, std::span<float> scores) {
+  to_scores(op.rule, logits, scores);
+  if (op.rule == RouteRule::softmax) return;
+  add_bias_and_limit(op, scores);
+}
 
 void run(Cpu& cpu, const Route& op) {
   const std::int64_t experts = op.logits.dim(1);
@@ -82,7 +95,7 @@ void run(Cpu& cpu, const Route& op) {
   cpu.pool().parallel_for(
       op.logits.dim(0), grain_for(16 * experts), [&](std::int64_t begin, std::int64_t end) {
         thread_local std::vector<float> scores;
-        thread_local std::vector<float> choice_scores;
+        thread_local std::vector<float> chosen_by;
         scores.resize(static_cast<std::size_t>(experts));
         for (std::int64_t token = begin; token < end; ++token) {
           const std::span logits(op.logits.f32() + token * op.logits.stride(0), scores.size());
@@ -91,19 +104,17 @@ void run(Cpu& cpu, const Route& op) {
                                   static_cast<std::size_t>(k));
           to_scores(op.rule, logits, scores);
           if (op.ids_are_given) {
-            assert(std::ranges::all_of(ids, [&](std::int32_t id) { return id >= 0 && id < experts; }));
+            assert(std::ranges::all_of(ids, [&](std::int32_t id) { return id >= -1 && id < experts; }));
           } else if (op.rule == RouteRule::softmax) {
             choose_largest(logits, ids);  // the order of the probabilities, without ties made by rounding
           } else {
-            choice_scores = scores;
-            if (!op.bias.empty())
-              for (std::size_t i = 0; i < choice_scores.size(); ++i) choice_scores[i] += op.bias.f32()[i];
-            keep_best_groups(choice_scores, op.groups, op.kept_groups);
-            choose_largest(choice_scores, ids);
+            chosen_by = scores;
+            add_bias_and_limit(op, chosen_by);
+            choose_largest(chosen_by, ids);
           }
           float sum = op.rule == RouteRule::softmax ? 0.0F : 1e-20F;
           for (std::size_t i = 0; i < weights.size(); ++i)
-            sum += weights[i] = scores[static_cast<std::size_t>(ids[i])];
+            sum += weights[i] = ids[i] < 0 ? 0.0F : scores[static_cast<std::size_t>(ids[i])];
           for (float& weight : weights) weight = (op.normalize ? weight / sum : weight) * op.scale;
         }
       });

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/device.h"
 #include "kernels/tensor.h"
@@ -27,9 +28,13 @@ struct Route {
   float scale = 1.0F;     // routed_scaling_factor
   int groups = 1;
   int kept_groups = 1;
-  bool ids_are_given = false;  // only the weights are wanted, of these different experts in this order
+  bool ids_are_given = false;  // only the weights are wanted, of these different experts in this order; -1 (on a CPU): none, weight 0
 };
 void run(Cpu& cpu, const Route& op);
 void run(Cuda& cuda, const Route& op);
+
+// The scores by which experts are chosen: with the bias, and -infinity outside the best groups. logits: (experts) of one token;
+// of op its rule, bias and groups count.
+void choice_scores(const Route& op, std::span<const float> logits, std::span<float> scores);
 
 }  // namespace moetune

@@ -6,11 +6,13 @@
 #include <variant>
 
 #include "kernels/device.h"
+#include "kernels/op_in_flight.h"
 
 namespace moetune {
 
 template <class Op>
 void run(Device& device, const Op& op) {
+  const OpInFlight in_flight(op_name<Op>());
   std::visit([&op](auto& backend) { run(backend, op); }, device);
 }
 

@@ -20,14 +20,15 @@ class LookUp {
     for (std::int64_t token = 0; token < op_.ids.dim(0); ++token)
       for (std::int64_t choice = 0; choice < op_.ids.dim(1); ++choice) {
         const std::int32_t expert = op_.ids.i32()[token * op_.ids.stride(0) + choice];
-        assert(expert >= 0 && expert < experts_);
+        assert(expert < experts_);
+        if (expert < 0) continue;
+        ++op_.state.counters->lookups;
         if (seen[static_cast<std::size_t>(expert)]) continue;
         seen[static_cast<std::size_t>(expert)] = true;
         pending[++pending[0]] = expert;
         count(key(expert));
         ++(slot_of(key(expert)) >= 0 ? op_.state.counters->hits : op_.state.counters->misses);
       }
-    op_.state.counters->lookups += op_.ids.elements();
   }
 
   void serve_wave() {

@@ -16,6 +16,7 @@ awk -v sample="$sample" '
     print "```text"
     # The table of the front is left out: the plot shows it, and the verdict belongs on the first screen.
     while ((getline line < sample) > 0) {
+      if (line ~ /^\[[0-9]+\/[0-9]+\] /) continue  # what the build printed first
       if (line ~ /^  trial /) { in_table = 1; print "  (the front as a table)" }
       if (line == "") in_table = 0
       if (!in_table) print line

@@ -8,8 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/facts/knobs.h"
 #include "tuner/contender.h"
 #include "tuner/metric_facts.h"
+#include "tuner/slowdown.h"
 
 namespace moetune {
 namespace {
@@ -34,16 +36,30 @@ const Contender& best_of(const Contenders& some) {
   });
 }
 
+bool is_as_good(const Contender& contender, const Contender& best) {
+  return contender.value <= best.value + as_good * std::abs(best.value);
+}
+
 // Rule 4.
 const Contender& simplest_of_the_best(const Contenders& some) {
-  const double best = best_of(some).value;
+  const Contender& best = best_of(some);
   Contenders near;
   for (const Contender* contender : some)
-    if (contender->value <= best + as_good * std::abs(best)) near.push_back(contender);
+    if (is_as_good(*contender, best)) near.push_back(contender);
   return **std::min_element(near.begin(), near.end(), [](const Contender* a, const Contender* b) {
     if (a->changes != b->changes) return a->changes < b->changes;
     return a->value != b->value ? a->value < b->value : a->trial->number < b->trial->number;
   });
+}
+
+// The knobs that cost new weights to change, as one text.
+std::string weights_key(const Configuration& configuration) {
+  std::string key;
+  for (const Knob& knob : knobs())
+    if (const auto found = configuration.values.find(std::string(knob.name));
+        knob.switch_cost >= SwitchCost::weights && found != configuration.values.end())
+      key += found->first + "=" + found->second + " ";
+  return key;
 }
 
 std::string changes_count(int changes) {
@@ -63,7 +79,7 @@ class Choice {
   }
 
   std::vector<std::int64_t> finalists() {
-    if (acceptable_.size() < 2 || !is_timed(objective_.metric)) return {};
+    if (acceptable_.size() < 2 || !is_timed(objective_.metric) || misses_required_slo()) return {};
     std::vector<std::int64_t> numbers;
     const auto add = [&](std::int64_t number) {
       if (numbers.size() < most_finalists && std::ranges::find(numbers, number) == numbers.end())
@@ -78,23 +94,43 @@ class Choice {
     for (const Contender* contender : others)
       if (contender->value <= worst) add(contender->trial->number);
     if (numbers.size() < 2) numbers.clear();
-    return numbers;
+    return by_weights(numbers);
   }
 
   Recommendation decide() {
     if (all_.empty()) return {Verdict::nothing_measured, {}, nothing_measured(), {}, ""};
     if (acceptable_.empty()) return nothing_meets_gate();
+    if (misses_required_slo()) return nothing_keeps_slo();
     if (default_ == nullptr || !default_->acceptable) return without_default();
 
     Contenders better;
     for (const Contender* contender : acceptable_)
       if (!contender->is_default && clears_default(*contender, *default_, objective_))
         better.push_back(contender);
+    if (!better.empty() && is_as_good(*default_, best_of(better))) return too_little(best_of(better));
     if (!better.empty()) return replaced(simplest_of_the_best(better));
     return default_stays();
   }
 
  private:
+  // Those with the same weights stand together, in the order of the first of each: in turns they then share what is loaded.
+  std::vector<std::int64_t> by_weights(const std::vector<std::int64_t>& numbers) const {
+    std::vector<std::string> keys;
+    std::vector<std::vector<std::int64_t>> groups;
+    for (const std::int64_t number : numbers) {
+      const std::string key = weights_key(input_.trials[static_cast<std::size_t>(number)].configuration);
+      const auto place = static_cast<std::size_t>(std::ranges::find(keys, key) - keys.begin());
+      if (place == keys.size()) {
+        keys.push_back(key);
+        groups.emplace_back();
+      }
+      groups[place].push_back(number);
+    }
+    std::vector<std::int64_t> together;
+    for (const auto& group : groups) together.insert(together.end(), group.begin(), group.end());
+    return together;
+  }
+
   // "top_k 7: 0.41 ms per token (0.40-0.42)"
   std::string named(const Contender& contender) const {
     return fmt::format("{}: {}", changes_text(contender, input_.default_configuration),
@@ -141,14 +177,41 @@ class Choice {
                   own + " No acceptable configuration was measured to be better.");
     if (best.ratio)
       return made(Verdict::indeterminate, *default_,
-                  fmt::format("{} Indeterminate: {} is {} the default's, which may be no difference at all.",
-                              own, named(best), ratio_text(*best.ratio)));
+                  fmt::format("{} Indeterminate: {} is {} the default's, which may be no difference at all{}.",
+                              own, named(best), ratio_text(*best.ratio), passes_wanted(*best.ratio)));
     const std::string doubt = best.interval && default_->interval
                                   ? "but the intervals overlap"
                                   : "but there are too few samples for an interval";
     return made(Verdict::indeterminate, *default_,
-                fmt::format("{} Indeterminate: {} looks {}, {}. More samples could tell them apart.", own,
-                            named(best), better_text(best, *default_), doubt));
+                fmt::format("{} Indeterminate: {} looks {}, {}. {}.", own, named(best),
+                            better_text(best, *default_), doubt, samples_wanted(best)));
+  }
+
+  // Beyond doubt, but so little that rule 4 prefers what needs no change.
+  Recommendation too_little(const Contender& best) const {
+    return made(Verdict::default_stays, *default_,
+                fmt::format("The default configuration stays: {}{}; {}. {} is {}, which is within 1 %, and the default needs no "
+                            "change.",
+                            measured_text(*default_, objective_), in_turns(), gate_text(*default_, input_), named(best),
+                            better_text(best, *default_)));
+  }
+
+  // "; about 40 passes instead of 9 would tell"
+  std::string passes_wanted(const Measurement& ratio) const {
+    if (!ratio.low || !ratio.high) return fmt::format("; at least {} passes would tell more", fewest_rounds);
+    const bool is_under = ratio.value < 1.0;
+    const double reach = is_under ? *ratio.high - ratio.value : ratio.value - *ratio.low;
+    const double margin = std::abs(1.0 - ratio.value);
+    if (margin < as_good) return ", and less than 1 % does not matter";
+    return fmt::format("; about {} passes instead of {} would tell", rounds_to_narrow(round_->passes, reach, margin), round_->passes);
+  }
+
+  std::string samples_wanted(const Contender& best) const {
+    const Measurement& measured = best.metrics.at(objective_.metric);
+    if (!best.interval || !default_->interval) return "More samples could tell them apart";
+    const double reach = best.interval->high - best.value + default_->value - default_->interval->low;
+    return fmt::format("About {} samples of each instead of {} could tell them apart",
+                       rounds_to_narrow(measured.n, reach, default_->value - best.value), measured.n);
   }
 
   Recommendation without_default() const {
@@ -214,6 +277,24 @@ class Choice {
         gate_text(nearest, input_)};
   }
 
+  // Where nothing keeps the level, all that is accurate enough stays acceptable: see contenders().
+  bool misses_required_slo() const {
+    return input_.slo_required && std::ranges::all_of(acceptable_, [](const Contender* one) { return one->keeps_slo == false; });
+  }
+
+  Recommendation nothing_keeps_slo() const {
+    const auto value = [&](const Contender* contender) { return value_for(*input_.slo, contender->metrics).value_or(HUGE_VAL); };
+    const Contender& nearest = **std::ranges::min_element(acceptable_, {}, value);
+    const std::string words = slo_text(nearest, input_);
+    return {Verdict::nothing_keeps_slo,
+            {},
+            fmt::format("No recommendation: none of {} acceptable configurations keeps the service level that was asked for. The "
+                        "nearest, {}, {}.",
+                        acceptable_.size(), named(nearest), words),
+            nearest.trial->number,
+            words};
+  }
+
   // What a reader of the front will ask: why not the one at its end?
   std::string best_rejected(const Contender& chosen) const {
     Contenders rejected;
@@ -268,6 +349,31 @@ bool keeps_accuracy(const Configuration& configuration, const Configuration& def
   });
 }
 
+namespace {
+
+// How far the true value of what another study recommends may lie from this one's: a finalist passes for the best as long as its
+// interval reaches there.
+std::optional<double> tolerance_of(const Recommendation& recommendation, const FinalRound& round, const Objective& objective) {
+  if (!recommendation.trial) return std::nullopt;
+  const auto better_end = [&](const Measurement& ratio) { return objective.maximize ? *ratio.high : *ratio.low; };
+  const Finalist* chosen = round.find(*recommendation.trial);
+  if (chosen == nullptr) return std::nullopt;
+  if (chosen->ratio) {
+    if (!chosen->ratio->low || !chosen->ratio->high) return std::nullopt;
+    return as_good + (*chosen->ratio->high - *chosen->ratio->low) / chosen->ratio->value;
+  }
+  double most = 0.0;  // of the first finalist: how much better another one may be
+  for (const Finalist& finalist : round.finalists) {
+    if (!finalist.ratio) continue;
+    if (!finalist.ratio->low || !finalist.ratio->high) return std::nullopt;
+    const double end = better_end(*finalist.ratio);
+    most = std::max(most, objective.maximize ? end - 1.0 : 1.0 - end);
+  }
+  return as_good + most;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> finalists(const ChoiceInput& input) { return Choice(input, nullptr).finalists(); }
 
 Recommendation choose(const ChoiceInput& input) {
@@ -276,6 +382,7 @@ Recommendation choose(const ChoiceInput& input) {
       final_round(wanted, std::ssize(input.trials), input.measured_again, input.objectives.front());
   Recommendation recommendation = Choice(input, round ? &*round : nullptr).decide();
   if (!wanted.empty() && !round) recommendation.caution = not_measured_again;
+  if (round) recommendation.tolerance = tolerance_of(recommendation, *round, input.objectives.front());
   recommendation.final_round = std::move(round);
   return recommendation;
 }

@@ -24,6 +24,7 @@ struct ChoiceInput {
   // Parameters that must keep the default's value where accuracy is not known; see accuracy_parameters().
   std::vector<std::string> accuracy_parameters;
   std::optional<Slo> slo;                      // service level; empty: none
+  bool slo_required = false;                   // what misses it is never recommended
   std::span<const Trial> measured_again = {};  // of final rounds
 };
 
@@ -42,6 +43,7 @@ struct Recommendation {
     no_default,          // the default could not be measured: the best of the rest, compared with nothing
     nothing_meets_gate,  // no recommendation
     nothing_measured,    // no recommendation: every trial failed
+    nothing_keeps_slo,   // no recommendation: all that is acceptable misses the service level, which is required
   };
   Verdict verdict = Verdict::nothing_measured;
   std::optional<std::int64_t> trial;  // recommended; a number of the log
@@ -51,6 +53,9 @@ struct Recommendation {
   // What the verdict rests on; empty: on the search alone, as `caution` then says wherever a final round
   // could tell more.
   std::optional<FinalRound> final_round = std::nullopt;
+  // Another study of the same may recommend another configuration, whose first objective then probably lies within this share of
+  // the recommended one's: the 1 % within which simplicity decides, and what the round could not tell. Empty: no final round.
+  std::optional<double> tolerance = std::nullopt;
   std::string caution = "";
 };
 
@@ -66,12 +71,15 @@ std::vector<std::int64_t> finalists(const ChoiceInput& input);
 // 2. Acceptable is what meets the gate. Where accuracy is unknown (synthetic weights) only configurations
 // that agree
 //    with the default in all accuracy_parameters are acceptable, unless the gate is "none".
-//    What is known to miss the service level is not acceptable either, unless nothing acceptable keeps it.
+//    What is known to miss the service level is not acceptable either, unless nothing acceptable keeps it; where it is
+//    required, nothing is recommended then.
 // 3. The default configuration is replaced only by one whose interval is better than the default's as a
 // whole; with a final round: whose paired ratio to the default has an interval beyond 1 as a whole.
 // 4. Of those that are, and lie within 1 % of the best, the one with the fewest changes from the default
 // wins; then
-//    the better value; then the lower trial number.
+//    the better value; then the lower trial number. The default itself has the fewest: what is better by less than 1 % does not
+//    replace it.
+// 5. Where something looks better and rule 3 does not hold, the verdict is "indeterminate", with what would end it.
 Recommendation choose(const ChoiceInput& input);
 
 }  // namespace moetune

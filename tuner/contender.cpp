@@ -7,6 +7,7 @@
 
 #include "tuner/metric_facts.h"
 #include "tuner/pareto.h"
+#include "tuner/statistics.h"
 
 namespace moetune {
 namespace {
@@ -63,14 +64,13 @@ std::string metric_of(const Slo& slo) {
   return name + "_ms";
 }
 
-// Milliseconds; empty: not measured, or too few samples for a p99.
+}  // namespace
+
 std::optional<double> value_for(const Slo& slo, const Metrics& metrics) {
   const auto found = metrics.find(metric_of(slo));
   if (found == metrics.end()) return std::nullopt;
   return slo.metric.ends_with("_p99") ? found->second.p99 : found->second.value;
 }
-
-}  // namespace
 
 std::vector<Contender> contenders(const ChoiceInput& input, const FinalRound* round) {
   std::vector<Contender> all;
@@ -136,7 +136,7 @@ std::string ratio_text(const Measurement& ratio, const std::string& reference) {
   const std::string value =
       reference.empty() ? difference(ratio.value) : fmt::format("{} {}", difference(ratio.value), reference);
   if (!ratio.low || !ratio.high) return value;
-  const std::string kind = ratio.processes < 6 ? "range" : "95 % interval";
+  const std::string kind = has_known_confidence(ratio) ? "95 % interval" : "range";
   if ((*ratio.low < 1.0) != (*ratio.high < 1.0))
     return fmt::format("{} ({} {} to {})", value, kind, difference(*ratio.low), difference(*ratio.high));
   const bool is_under = ratio.value < 1.0;  // the smaller difference first

@@ -57,6 +57,8 @@ std::string rejection_text(const Contender& contender, const ChoiceInput& input)
 // the first nor the gate speak of.
 std::string others_text(const Contender& contender, const Contender* default_contender,
                         const ChoiceInput& input);
+// What the service level is about, in milliseconds; empty: not measured, or too few samples for a p99.
+std::optional<double> value_for(const Slo& slo, const Metrics& metrics);
 // "meets the service level tpot_p99 <= 50 ms: 0.61 ms"; empty without a service level.
 std::string slo_text(const Contender& contender, const ChoiceInput& input);
 

@@ -16,12 +16,32 @@ bool is_of_round(const Trial& trial, std::span<const std::int64_t> finalists, st
   return trial.turn && trial.turn->after == after && std::ranges::equal(trial.turn->finalists, finalists);
 }
 
-// Whose turn it is: the start moves on by one from pass to pass, and every other pass goes backwards, so that
-// no finalist always follows the same other one.
+// Whose turn it is: two passes are a block, forwards and backwards (A B C, C B A), so that what grows evenly hits all of them
+// alike; the start moves on by one from block to block, so that no finalist is always the first of a fresh process.
 std::int64_t at_turn(std::span<const std::int64_t> finalists, std::int64_t pass, std::size_t place) {
   const std::size_t count = finalists.size();
-  const auto start = static_cast<std::size_t>(pass) % count;
-  return finalists[(start + (pass % 2 == 0 ? place : count - place)) % count];
+  const auto start = static_cast<std::size_t>(pass / 2) % count;
+  return finalists[(start + (pass % 2 == 0 ? place : count - 1 - place)) % count];
+}
+
+// The ratios of the passes as one: their median, between order statistics, which a disturbed pass on either side does not move.
+// challengers: each of so many has its own chance to look better by luck; the interval is wide enough that all of theirs hold at
+// once with 95 % (Bonferroni).
+Measurement over_passes(const std::vector<Measurement>& ratios, std::size_t challengers) {
+  Measurement all = over_processes(ratios);
+  std::vector<double> values;
+  for (const Measurement& ratio : ratios) values.push_back(ratio.value);
+  const double confidence = 1.0 - (1.0 - usual_confidence) / static_cast<double>(challengers);
+  if (const auto interval = median_interval(values, confidence)) {
+    all.low = interval->low;
+    all.high = interval->high;
+  } else if (all.low) {  // so few passes have only the range of all that each of them says of itself
+    for (const Measurement& ratio : ratios) {
+      all.low = std::min(*all.low, ratio.low.value_or(ratio.value));
+      all.high = std::max(*all.high, ratio.high.value_or(ratio.value));
+    }
+  }
+  return all;
 }
 
 Measurement ratio_of(const Measurement& value, const Measurement& reference) {
@@ -119,6 +139,9 @@ std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std:
   if (result.passes < fewest_passes) return std::nullopt;
 
   const std::vector<const Trial*> reference = turns_of(newest->finalists.front(), round);
+  if (result.finalists.front().failure.empty())
+    for (std::size_t pass = 0; pass < passes; ++pass)
+      result.reference_by_pass.push_back(reference[pass]->metrics.at(objective.metric).value);
   for (Finalist& finalist : result.finalists) {
     if (!finalist.failure.empty()) continue;
     const std::vector<const Trial*> turns = turns_of(finalist.trial, round);
@@ -134,9 +157,16 @@ std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std:
     // A time of 0 has no ratio; no clock is that coarse, but a log may say anything.
     if (!ratios.empty() &&
         std::ranges::all_of(ratios, [](const Measurement& ratio) { return std::isfinite(ratio.value); }))
-      finalist.ratio = over_processes(ratios);
+      finalist.ratio = over_passes(ratios, result.finalists.size() - 1);
   }
   return result;
+}
+
+std::optional<double> drift_of(const FinalRound& round) {
+  const std::span<const double> values(round.reference_by_pass);
+  if (values.size() < 6) return std::nullopt;
+  const double begin = median(values.first(values.size() / 3));
+  return begin > 0.0 ? std::optional(median(values.last(values.size() / 3)) / begin - 1.0) : std::nullopt;
 }
 
 Metrics with_final_times(const Metrics& metrics, const Finalist& finalist) {

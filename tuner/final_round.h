@@ -1,7 +1,7 @@
 // The final round of a tuning run: the few configurations that may be recommended, and the default, measured
 // again in turns. A search measures each configuration once, at some time of its own; a machine's mood
 // differs between two times by more than most gains, and the best of many is also the luckiest of many. In
-// turns, in fresh processes, both cancel: within a pass all finalists meet the same mood, and what is
+// turns, in fresh processes, both cancel: within a pass all finalists share a fresh process and its mood, and what is
 // compared are ratios within passes. Times only: accuracy and memory do not depend on when they are measured.
 // Start at next_turn() and final_round().
 #pragma once
@@ -22,8 +22,13 @@ inline constexpr std::size_t most_finalists = 4;
 // Two passes are the least that shows a difference between passes; from 6 on there is a 95 % interval.
 inline constexpr std::int64_t fewest_passes = 2;
 
+// Of 14 ratios the third smallest and the third largest enclose the median with more than 98.3 %, so that three challengers hold
+// 95 % together, and two disturbed passes on either side do no harm (reports/noise/replay.txt). The number is fixed beforehand:
+// who looks after every pass and stops at a welcome result is wrong more often than his interval says.
+inline constexpr std::int64_t usual_passes = 14;
+
 struct FinalLimits {
-  std::int64_t passes = usual_processes;
+  std::int64_t passes = usual_passes;
   // No pass after the fewest begins when it would probably end later than this; empty: no limit.
   std::optional<double> seconds = std::nullopt;
 };
@@ -43,7 +48,8 @@ std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::
 struct Finalist {
   std::int64_t trial = 0;
   Metrics metrics;  // timed ones, over the complete passes
-  // Its value of the objective over the first finalist's in the same pass; empty for that one itself.
+  // Its value of the objective over the first finalist's in the same pass; empty for that one itself. From 6 passes on with a
+  // 95 % interval that holds for all finalists at once.
   std::optional<Measurement> ratio;
   std::string failure;  // outcome and reason of the turn that failed; it then has none of the above
 };
@@ -51,6 +57,7 @@ struct Finalist {
 struct FinalRound {
   std::vector<Finalist> finalists;  // the default first, if it is one
   std::int64_t passes = 0;          // complete ones
+  std::vector<double> reference_by_pass;  // the first finalist's value of the objective: how the machine's mood went
 
   const Finalist* find(std::int64_t trial) const;
 };
@@ -59,6 +66,10 @@ struct FinalRound {
 // complete. Empty: there is none, or nobody is wanted.
 std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std::int64_t after,
                                       std::span<const Trial> measured_again, const Objective& objective);
+
+// By how much the first finalist changed from the first third of the passes to the last (0.03: 3 % more), between medians.
+// Empty: fewer than 6 passes, or it failed.
+std::optional<double> drift_of(const FinalRound& round);
 
 // What the search measured, with what the final round measured again in its place.
 Metrics with_final_times(const Metrics& metrics, const Finalist& finalist);

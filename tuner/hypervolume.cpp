@@ -86,4 +86,32 @@ std::vector<double> reference_point(std::span<const Objective> objectives, std::
   return {};
 }
 
+std::vector<double> hypervolume_history(std::span<const Objective> objectives, std::span<const Trial> trials) {
+  const std::vector<double> reference = reference_point(objectives, trials);
+  if (reference.empty()) return {};
+  std::vector<double> best = reference;
+  for (const Trial& trial : trials)
+    if (const auto values = values_of(trial, objectives))
+      for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], (*values)[i]);
+  double most = 1.0;
+  for (std::size_t i = 0; i < best.size(); ++i) most *= reference[i] - best[i];
+
+  std::vector<double> history;
+  Points front;
+  double share = 0.0;
+  for (const Trial& trial : trials) {
+    const auto values = values_of(trial, objectives);
+    const bool adds = values && std::none_of(front.begin(), front.end(), [&](const std::vector<double>& point) {
+                        return point == *values || dominates(point, *values);
+                      });
+    if (adds) {
+      std::erase_if(front, [&](const std::vector<double>& point) { return dominates(*values, point); });
+      front.push_back(*values);
+      share = most > 0.0 ? hypervolume(front, reference) / most : 0.0;
+    }
+    history.push_back(share);
+  }
+  return history;
+}
+
 }  // namespace moetune

@@ -1,5 +1,9 @@
 #include "tuner/json_facts.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
@@ -11,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t longest_text = 1 << 24;  // tokens; far beyond any model, small enough for every sum
-constexpr std::int64_t most_sequences = 1024;
 constexpr std::int64_t most_rounds = 64;
+constexpr std::size_t longest_name = 64;
 constexpr double longest_pause_seconds = 3600.0;
 constexpr std::int64_t most_cores = 1 << 20;
 
@@ -36,6 +40,9 @@ Slo slo_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"metric", "limit_ms"});
   const Slo slo{fields.text("metric"), fields.number("limit_ms")};
+  const std::vector<std::string> metrics = slo_metrics();
+  if (std::ranges::find(metrics, slo.metric) == metrics.end())
+    refuse(fields.place("metric"), shown(fields.required("metric")), fmt::format("{}", fmt::join(metrics, ", ")));
   if (slo.limit_ms <= 0.0)
     refuse(fields.place("limit_ms"), shown(fields.required("limit_ms")), "a time above 0");
   return slo;
@@ -59,6 +66,7 @@ json to_json_value(const HardwareFingerprint& hardware) {
           {"compute_capability", hardware.compute_capability},
           {"multiprocessors", hardware.multiprocessors},
           {"idle_watts", hardware.idle_watts},
+          {"power_limit_watts", hardware.power_limit_watts},
           {"os", hardware.os},
           {"build", hardware.build}};
 }
@@ -67,7 +75,7 @@ HardwareFingerprint hardware_from_json(const json& object, const std::string& wh
   const JsonFields fields(object, where);
   fields.only({"device", "gpu_count", "device_bytes", "cpu_name", "cpu_cores", "simd", "host_bytes",
                "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda",
-               "compute_capability", "multiprocessors", "idle_watts", "os", "build"});
+               "compute_capability", "multiprocessors", "idle_watts", "power_limit_watts", "os", "build"});
   constexpr double fastest_gb_per_s = 1e9;
   constexpr double most_watts = 1e6;
   HardwareFingerprint hardware;
@@ -87,6 +95,8 @@ HardwareFingerprint hardware_from_json(const json& object, const std::string& wh
   hardware.compute_capability = fields.text_or("compute_capability", "");
   hardware.multiprocessors = integer_or(fields, "multiprocessors", 0, most_cores, 0);
   if (fields.has("idle_watts")) hardware.idle_watts = number_between(fields, "idle_watts", 0.0, most_watts);
+  if (fields.has("power_limit_watts"))
+    hardware.power_limit_watts = number_between(fields, "power_limit_watts", 0.0, most_watts);
   hardware.os = fields.text("os");
   hardware.build = fields.text("build");
   return hardware;
@@ -118,6 +128,10 @@ Workload workload_from_json(const json& object, const std::string& where) {
                "arrivals_per_s", "seed", "slo"});
   Workload workload;
   workload.name = fields.text("name");
+  // It becomes part of a path, and stands in every report.
+  const bool is_plain = std::ranges::all_of(workload.name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+  if (workload.name.empty() || workload.name.size() > longest_name || !is_plain)
+    refuse(fields.place("name"), shown(fields.required("name")), fmt::format("1 to {} letters, digits, '-', '_' or '.'", longest_name));
   workload.prompt_tokens = static_cast<int>(fields.integer("prompt_tokens", 1, longest_text));
   workload.output_tokens = static_cast<int>(fields.integer("output_tokens", 1, longest_text));
   workload.sequences = integer_or(fields, "sequences", 1, most_sequences, 1);

@@ -67,9 +67,23 @@ Measurement measurement_of(const Evidence& evidence) {
 json to_json_value(const ProfilePoint& point) {
   Metrics metrics;
   for (const Evidence& evidence : point.evidence) metrics[evidence.metric] = measurement_of(evidence);
-  return {{"trial", point.trial},
-          {"configuration", to_json_value(Configuration{point.configuration})},
-          {"evidence", to_json_value(metrics)}};
+  json object = {{"trial", point.trial},
+                 {"configuration", to_json_value(Configuration{point.configuration})},
+                 {"evidence", to_json_value(metrics)}};
+  if (!point.rounds.empty()) object["rounds"] = point.rounds;
+  return object;
+}
+
+// Times or rates, all above 0.
+std::vector<double> rounds_from(const JsonFields& fields) {
+  std::vector<double> rounds;
+  if (!fields.has("rounds")) return rounds;
+  const json& list = fields.array("rounds");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].is_number() && list[i].get<double>() > 0.0) rounds.push_back(list[i].get<double>());
+    else refuse(fields.place("rounds") + "[" + std::to_string(i) + "]", shown(list[i]), "a number above 0");
+  }
+  return rounds;
 }
 
 // Of a point's fields; the object may have more.
@@ -79,12 +93,14 @@ ProfilePoint point_from(const JsonFields& fields) {
   trial.configuration =
       configuration_from_json(fields.object("configuration"), fields.place("configuration"));
   trial.metrics = metrics_from_json(fields.object("evidence"), fields.place("evidence"));
-  return point_of(trial);
+  ProfilePoint point = point_of(trial);
+  point.rounds = rounds_from(fields);
+  return point;
 }
 
 ProfilePoint point_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"trial", "configuration", "evidence"});
+  fields.only({"trial", "configuration", "evidence", "rounds"});
   return point_from(fields);
 }
 
@@ -96,6 +112,33 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
     else refuse(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
   }
   return texts;
+}
+
+json to_json_value(const Confirmation& confirmation) {
+  Metrics metrics;
+  for (const Evidence& evidence : confirmation.evidence) metrics[evidence.metric] = measurement_of(evidence);
+  return {{"measured_at", confirmation.measured_at}, {"server", confirmation.server},
+          {"model", confirmation.model},             {"workload", confirmation.workload},
+          {"verdict", confirmation.verdict},         {"reason", confirmation.reason},
+          {"evidence", to_json_value(metrics)}};
+}
+
+Confirmation confirmation_from(const JsonFields& fields) {
+  fields.only({"measured_at", "server", "model", "workload", "verdict", "reason", "evidence"});
+  Confirmation confirmation{.measured_at = fields.text("measured_at"),
+                            .server = fields.text("server"),
+                            .model = fields.text("model"),
+                            .workload = fields.text("workload"),
+                            .verdict = fields.text("verdict"),
+                            .reason = fields.text("reason"),
+                            .evidence = {}};
+  const auto& verdict = confirmation.verdict;
+  if (verdict != "confirmed" && verdict != "refuted" && verdict != "indeterminate")
+    refuse(fields.place("verdict"), shown(verdict), "confirmed, refuted, indeterminate");
+  for (const auto& [metric, measurement] :
+       metrics_from_json(fields.object("evidence"), fields.place("evidence")))
+    confirmation.evidence.push_back(evidence_of(metric, measurement));
+  return confirmation;
 }
 
 void check_schema(const JsonFields& fields) {
@@ -115,8 +158,12 @@ void read_study(LaunchProfile& profile, const JsonFields& fields) {
 }
 
 void read_final_round(LaunchProfile& profile, const JsonFields& fields) {
-  fields.only({"passes", "metric", "ratio_to_default"});
+  fields.only({"passes", "tolerance", "metric", "ratio_to_default"});
   profile.final_passes = fields.integer("passes", 1, INT64_MAX);
+  if (fields.has("tolerance")) {
+    profile.tolerance = fields.number("tolerance");
+    if (*profile.tolerance < 0.0) refuse(fields.place("tolerance"), shown(*profile.tolerance), "0 or more");
+  }
   if (!fields.has("ratio_to_default")) return;
   const std::string metric = fields.text("metric");
   const json ratio{{metric, fields.object("ratio_to_default")}};
@@ -151,6 +198,7 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   }
   if (round) {
     profile.final_passes = round->passes;
+    profile.tolerance = recommendation.tolerance;
     const Finalist* finalist = round->find(recommended.number);
     if (finalist != nullptr && finalist->ratio && profile.default_point &&
         round->finalists.front().trial == profile.default_point->trial)
@@ -164,9 +212,12 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   return profile;
 }
 
+ProfilePoint profile_point(const Trial& trial) { return point_of(trial); }
+
 json to_json_value(const LaunchProfile& profile) {
   json object = to_json_value(profile.recommended);
   object["schema"] = LaunchProfile::schema_version;
+  if (!profile.measured_at.empty()) object["measured_at"] = profile.measured_at;
   object["model"] = {{"name", profile.model}, {"hash", profile.model_hash}};
   object["hardware"] = to_json_value(profile.hardware);
   object["workload"] = to_json_value(profile.workload);
@@ -182,12 +233,15 @@ json to_json_value(const LaunchProfile& profile) {
   }
   if (profile.final_passes > 0) {
     object["final_round"] = {{"passes", profile.final_passes}};
+    if (profile.tolerance) object["final_round"]["tolerance"] = *profile.tolerance;
     if (profile.ratio_to_default) {
       object["final_round"]["metric"] = profile.ratio_to_default->metric;
       object["final_round"]["ratio_to_default"] = to_json_value(measurement_of(*profile.ratio_to_default));
     }
   }
   object["synthetic_weights"] = profile.synthetic_weights;
+  for (const Confirmation& confirmation : profile.confirmations)
+    object["confirmations"].push_back(to_json_value(confirmation));
   object["study"] = {{"space", profile.space},
                      {"space_hash", profile.space_hash},
                      {"searcher", profile.searcher},
@@ -200,7 +254,7 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   check_schema(fields);
   fields.only({"schema", "model", "hardware", "workload", "trial", "configuration", "evidence", "reason",
                "gate", "objectives", "front", "default", "runner_up", "final_round", "synthetic_weights",
-               "study"});
+               "confirmations", "study", "rounds", "measured_at"});
   LaunchProfile profile;
   const JsonFields model(fields.object("model"), fields.place("model"));
   model.only({"name", "hash"});
@@ -210,6 +264,7 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   profile.workload = workload_from_json(fields.object("workload"), fields.place("workload"));
 
   profile.recommended = point_from(fields);
+  profile.measured_at = fields.text_or("measured_at", "");
   profile.reason = fields.text("reason");
   profile.gate = fields.text("gate");
   const auto gates = accuracy_gates();
@@ -224,13 +279,19 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
     profile.default_point = point_from_json(fields.object("default"), fields.place("default"));
   if (object.contains("runner_up")) {
     const JsonFields runner_up(fields.object("runner_up"), fields.place("runner_up"));
-    runner_up.only({"trial", "configuration", "evidence", "why_not"});
+    runner_up.only({"trial", "configuration", "evidence", "rounds", "why_not"});
     profile.runner_up = point_from(runner_up);
     profile.why_not_runner_up = runner_up.text("why_not");
   }
   if (object.contains("final_round"))
     read_final_round(profile, JsonFields(fields.object("final_round"), fields.place("final_round")));
   profile.synthetic_weights = fields.flag("synthetic_weights");
+  if (object.contains("confirmations")) {
+    const json& list = fields.array("confirmations");
+    for (std::size_t i = 0; i < list.size(); ++i)
+      profile.confirmations.push_back(confirmation_from(
+          JsonFields(list[i], fields.place("confirmations") + "[" + std::to_string(i) + "]")));
+  }
   read_study(profile, JsonFields(fields.object("study"), fields.place("study")));
   return profile;
 }

@@ -32,6 +32,9 @@ struct ProfileContext {
 LaunchProfile make_launch_profile(const ProfileContext& context, const Recommendation& recommendation,
                                   const ParetoFront& front, std::span<const Trial> trials);
 
+// A trial as it stands in a profile.
+ProfilePoint profile_point(const Trial& trial);
+
 nlohmann::json to_json_value(const LaunchProfile& profile);
 // Throws InputError for anything that the schema rejects, and for another schema version.
 LaunchProfile launch_profile_from_json(const nlohmann::json& object, const std::string& where);

@@ -22,7 +22,7 @@ void put(json& object, const char* field, double value) {
 
 Measurement measurement_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped", "processes"});
+  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped", "processes", "throttled", "effective"});
   Measurement measurement;
   measurement.value = fields.number("value");
   if (fields.has("low")) measurement.low = fields.number("low");
@@ -38,6 +38,8 @@ Measurement measurement_from_json(const json& object, const std::string& where) 
   attempt([&] { measurement.origin = origin_named(fields.text("origin"), fields.place("origin")); });
   measurement.stopped = fields.text_or("stopped", "");
   if (fields.has("processes")) measurement.processes = fields.integer("processes", 1, INT64_MAX);
+  if (fields.has("throttled")) measurement.throttled = fields.integer("throttled", 0, INT64_MAX);
+  if (fields.has("effective")) measurement.effective = fields.number("effective");
   return measurement;
 }
 }  // namespace
@@ -70,6 +72,8 @@ json to_json_value(const Measurement& measurement) {
   object["origin"] = name_of(measurement.origin);
   if (!measurement.stopped.empty()) object["stopped"] = measurement.stopped;
   if (measurement.processes != 1) object["processes"] = measurement.processes;
+  if (measurement.throttled != 0) object["throttled"] = measurement.throttled;
+  if (measurement.effective) put(object, "effective", *measurement.effective);
   return object;
 }
 

@@ -12,18 +12,30 @@ namespace moetune {
 namespace {
 using enum Direction;
 
-constexpr std::array<MetricFacts, 20> table{{
+constexpr auto table = std::to_array<MetricFacts>({
     {"tpot_ms", smaller_is_better, "ms per token", "time per output token while decoding", {}, true},
     {"ttft_ms", smaller_is_better, "ms to the first token", "time from request to first output token", {}, true},
     {"tokens_per_s", larger_is_better, "tokens/s", "output tokens per second over all sequences", {}, true},
     {"arrivals_per_s", neither, "requests/s", "rate at which requests arrive, the same for a whole study", {}},
-    {"task_tax_ms", smaller_is_better, "ms per task", "tax summed over an agent's task", {}, true},
+    {"goodput_per_s", larger_is_better, "requests/s", "requests per second that keep the service level (tasks, where it is about tasks)", {}, true},
+    {"queue_ms", smaller_is_better, "ms in the queue", "part of ttft_ms: from a request's arrival to its first step", {}, true},
+    {"request_tpot_ms", smaller_is_better, "ms per token", "a request's own mean time per token; p99 over requests", {}, true},
+    {"ttft_whole_ms", smaller_is_better, "ms to the first token", "ttft_ms of typed prompts that are only read after the last key", {}, true},
+    {"task_ms", smaller_is_better, "ms per task", "all requests of an agent's task; its tools' time is left out", {}, true},
+    {"task_tax_ms", smaller_is_better, "ms per task", "an agent's task waits for experts to be loaded and for collectives", {}, true},
     {"tax_share",
      smaller_is_better,
      "share",
      "share of a token's time that is communication, loading, synchronisation and gaps",
      {},
      true},
+    {"tax_communication_ms", smaller_is_better, "ms per token", "exposed communication", {}, true},
+    {"tax_expert_loading_ms", smaller_is_better, "ms per token", "exposed loading of experts", {}, true},
+    {"tax_synchronisation_ms", smaller_is_better, "ms per token", "waiting for the host", {}, true},
+    {"tax_launch_gaps_ms", smaller_is_better, "ms per token", "nothing runs and nobody waits", {}, true},
+    {"tax_router_ms", neither, "ms per token", "exposed router", {}, true},
+    {"tax_compute_ms", neither, "ms per token", "exposed compute", {}, true},
+    {"tax_unexplained_ms", neither, "ms per token", "what the recorded parts do not explain, with its sign", {}, true},
     {"kl_mean", smaller_is_better, "nats", "mean KL(reference || configuration) per position",
      widest_gate_kl},
     {"kl_p99", smaller_is_better, "nats", "99th percentile of the KL over positions", {}},
@@ -39,12 +51,13 @@ constexpr std::array<MetricFacts, 20> table{{
      {}},
     {"output_snr_db", larger_is_better, "dB", "logits against the reference's (synthetic weights)", {}},
     {"cache_hit", larger_is_better, "share", "distinct experts of a step that were resident", {}},
+    {"prefetch_in_vain", smaller_is_better, "bytes", "per token: fetched before it was asked for, and then not asked for", {}},
     {"device_bytes", smaller_is_better, "bytes", "peak memory of the device", {}},
     {"host_bytes", smaller_is_better, "bytes", "memory and spill files beside the device", {}},
     {"link_gb_s", neither, "GB/s", "bytes of missing experts over time", {}},
     {"joules_per_token", smaller_is_better, "J per token", "energy per output token", {}, true},
     {"usd_per_mtok", smaller_is_better, "USD per million tokens", "price of a million output tokens", {}, true},
-}};
+});
 
 // Three significant digits, without an exponent for everyday sizes.
 std::string rounded(double value) {

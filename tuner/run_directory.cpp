@@ -120,6 +120,7 @@ json to_json_value(const RunRequest& request) {
           {"conditions", request.conditions},
           {"gate", request.gate},
           {"slo", request.slo},
+          {"slo_asked", request.slo_asked},
           {"command", request.command},
           {"build", request.build}};
 }
@@ -147,6 +148,7 @@ RunRequest run_request_from_json(const json& object, const std::string& where) {
           .conditions = fields.object("conditions"),
           .gate = fields.text("gate"),
           .slo = fields.text("slo"),
+          .slo_asked = fields.has("slo_asked") && fields.flag("slo_asked"),
           .command = texts("command"),
           .build = fields.text("build")};
 }

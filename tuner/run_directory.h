@@ -33,6 +33,7 @@ struct RunRequest {
   // These may differ from one sitting to the next; the file keeps what the first one had.
   std::string gate;                  // "int8"
   std::string slo;                   // "tpot_p99=50ms"; empty: none
+  bool slo_asked = false;            // with --slo; otherwise it is the workload's own, which only prefers
   std::vector<std::string> command;  // argv, for "how to reproduce"
   std::string build;                 // version and commit
 };

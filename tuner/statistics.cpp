@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <vector>
+
+#include "tuner/autocorrelation.h"
+#include "tuner/student_t.h"
 
 namespace moetune {
 namespace {
@@ -62,6 +66,12 @@ std::optional<Interval> interval_of_sorted(const std::vector<double>& values, do
   return Interval{values[ranks->low], values[ranks->high]};
 }
 
+void set_interval(Measurement& measurement, const std::optional<Interval>& interval) {
+  if (!interval) return;
+  measurement.low = interval->low;
+  measurement.high = interval->high;
+}
+
 double quantile_of_sorted(const std::vector<double>& values, double p) {
   const double rank =
       std::ceil(p * static_cast<double>(values.size()) - 1e-9);  // 0.99 * 100 is a little above 99
@@ -92,6 +102,32 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
   return quantile_interval(values, 0.5, confidence);
 }
 
+SeriesInterval median_of_series(std::span<const double> in_order) {
+  constexpr double block_in_times = 4.0;
+  constexpr double fewest_blocks = 5.0;
+  constexpr double most_blocks = 10.0;
+  const double time = correlation_time(in_order);
+  SeriesInterval result{.interval = {}, .effective = static_cast<double>(in_order.size()) / time};
+  if (time == 1.0) {
+    result.interval = median_interval(in_order);
+    return result;
+  }
+  const auto count = static_cast<std::size_t>(std::clamp(result.effective / block_in_times, fewest_blocks, most_blocks));
+  std::vector<double> medians;
+  for (std::size_t block = 0; block < count; ++block) {
+    const std::size_t first = in_order.size() * block / count;
+    medians.push_back(median(in_order.subspan(first, in_order.size() * (block + 1) / count - first)));
+  }
+  const auto n = static_cast<double>(count);
+  const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / n;
+  double squares = 0.0;
+  for (const double value : medians) squares += (value - mean) * (value - mean);
+  const double reach = student_t_975(std::ssize(medians) - 1) * std::sqrt(squares / (n - 1.0) / n);
+  const double middle = median(in_order);
+  result.interval = Interval{middle - reach, middle + reach};
+  return result;
+}
+
 std::optional<double> p99(std::span<const double> values) {
   if (!quantile_ranks(values.size(), 0.99)) return std::nullopt;
   return quantile(values, 0.99);
@@ -111,10 +147,9 @@ Measurement time_measurement(std::span<const double> values, const std::string& 
   const std::vector<double> ordered = sorted(values);
   Measurement measurement;
   measurement.value = median_of_sorted(ordered);
-  if (const auto interval = interval_of_sorted(ordered, 0.5, usual_confidence)) {
-    measurement.low = interval->low;
-    measurement.high = interval->high;
-  }
+  const SeriesInterval series = median_of_series(values);
+  set_interval(measurement, series.interval);
+  if (series.effective < static_cast<double>(values.size())) measurement.effective = series.effective;
   if (quantile_ranks(ordered.size(), 0.99)) measurement.p99 = quantile_of_sorted(ordered, 0.99);
   measurement.n = static_cast<std::int64_t>(ordered.size());
   measurement.stopped = stopped;
@@ -135,12 +170,14 @@ Measurement over_processes(std::span<const Measurement> processes) {
     if (one.p99) tails.push_back(*one.p99);
     if (!one.stopped.empty()) reasons.insert(one.stopped);
     all.n += one.n;
+    all.throttled += one.throttled;
     if (one.origin != Origin::measured) all.origin = one.origin;
   }
   all.value = median(values);
-  if (const auto interval = median_interval(values)) {
-    all.low = interval->low;
-    all.high = interval->high;
+  const SeriesInterval series = median_of_series(values);
+  if (series.effective < static_cast<double>(values.size())) all.effective = series.effective;
+  if (series.interval) {
+    set_interval(all, series.interval);
   } else if (ends.size() == 2 * processes.size()) {
     all.low = *std::min_element(ends.begin(), ends.end());
     all.high = *std::max_element(ends.begin(), ends.end());
@@ -149,6 +186,11 @@ Measurement over_processes(std::span<const Measurement> processes) {
   for (const std::string& reason : reasons) all.stopped += (all.stopped.empty() ? "" : "; ") + reason;
   all.processes = static_cast<std::int64_t>(processes.size());
   return all;
+}
+
+bool has_known_confidence(const Measurement& measurement) {
+  if (!measurement.low || !measurement.high) return false;
+  return measurement.processes == 1 || quantile_ranks(static_cast<std::size_t>(measurement.processes), 0.5).has_value();
 }
 
 Measurement exact_measurement(double value) {

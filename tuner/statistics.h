@@ -40,6 +40,16 @@ std::optional<Interval> quantile_interval(std::span<const double> values, double
                                           double confidence = usual_confidence);
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = usual_confidence);
 
+// The 95 % interval of the median of samples in the order they were taken in. As long as neighbours resemble each other no more
+// than chance allows (correlation_time() is 1) it is median_interval(). Otherwise the series is cut into blocks of neighbours,
+// each at least four correlation times long where there are so many samples, 5 to 10 blocks in all, and the medians of the blocks
+// give it with Student's t: what is alike stays within a block (batch means; Law and Kelton). Empty: fewer than 6 samples.
+struct SeriesInterval {
+  std::optional<Interval> interval;
+  double effective = 0.0;  // independent samples that tell as much about the median
+};
+SeriesInterval median_of_series(std::span<const double> in_order);
+
 // The 99th percentile, where the samples can tell it from a larger one: from 368 samples on.
 std::optional<double> p99(std::span<const double> values);
 
@@ -57,11 +67,14 @@ inline constexpr int usual_processes = 9;
 // not what the next one will give. The process is the unit here: the value is the median of their values, the
 // interval that of their median, by order statistics (Georges, Buytaert and Eeckhout 2007; Kalibera and Jones
 // 2013: repeat at the highest level that varies). Below 6 processes no such interval exists; from 2 on it is
-// then the range of all their own intervals, which covers their spread but has no known confidence. n is the
-// sum, p99 the median of theirs. At least one.
+// then the range of all their own intervals, which covers their spread but has no known confidence. In the order they were
+// measured in: neighbours may resemble each other (median_of_series()). n is the sum, p99 the median of theirs. At least one.
 Measurement over_processes(std::span<const Measurement> processes);
 
-// Median, interval, p99 and n of times. At least one value; no interval below 6.
+// Its interval is one at 95 %, not just a range; see over_processes().
+bool has_known_confidence(const Measurement& measurement);
+
+// Median, interval, p99 and n of times in the order they were taken in. At least one value; no interval below 6.
 Measurement time_measurement(std::span<const double> values, const std::string& stopped);
 // A count that is what it is: bytes, for example.
 Measurement exact_measurement(double value);

@@ -5,6 +5,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "tuner/change_point.h"
+
 namespace moetune {
 namespace {
 
@@ -12,13 +14,8 @@ void check_finite(double value) {
   if (!std::isfinite(value)) throw std::invalid_argument("a sample that is not finite");
 }
 
-// Noise of one sample from the steps between neighbours: a slow drift hardly shows in it, unlike in a
-// deviation from the middle of the block.
-double noise_of(std::span<const double> values) {
-  std::vector<double> steps;
-  for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(std::abs(values[i] - values[i - 1]));
-  return 1.4826 * median(steps) / std::sqrt(2.0);  // as the standard deviation it would be if normal
-}
+// Of a change that is none: it costs a block of samples more, a change not seen costs a wrong measurement.
+constexpr double change_doubt = 0.2;
 
 }  // namespace
 
@@ -27,7 +24,7 @@ StopRule::StopRule(StopLimits limits)
 
 void StopRule::add(double value, double seconds) {
   check_finite(value);
-  sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), value), value);
+  values_.push_back(value);
   seconds_ += seconds;
   if (done() || count() < limits_.at_least) return;
   // Looking after every sample and stopping at the first narrow interval favours the lucky
@@ -41,13 +38,14 @@ void StopRule::add(double value, double seconds) {
   if (!done() && seconds_ >= limits_.seconds) reason_ = "time spent";
 }
 
-std::optional<Interval> StopRule::interval() const {
-  const auto ranks = quantile_ranks(sorted_.size(), 0.5);
-  if (!ranks) return std::nullopt;
-  return Interval{sorted_[ranks->low], sorted_[ranks->high]};
+void StopRule::leave_out(double seconds) {
+  seconds_ += seconds;
+  if (!done() && count() >= limits_.at_least && seconds_ >= limits_.seconds) reason_ = "time spent";
 }
 
-double StopRule::median() const { return moetune::median(sorted_); }
+std::optional<Interval> StopRule::interval() const { return median_of_series(values_).interval; }
+
+double StopRule::median() const { return moetune::median(values_); }
 
 bool StopRule::is_narrow() const {
   const auto found = interval();
@@ -61,18 +59,16 @@ void WarmUp::add(double value) {
   check_finite(value);
   values_.push_back(value);
   // At the end of a block only: a look after every sample would stop at the first lucky one.
-  if (steady() || count() < 2 * block_ || count() % block_ != 0) return;
-  const auto block = static_cast<std::size_t>(block_);
-  const auto both = std::span(values_).last(2 * block);
-  // A block's median has about 1.25 deviations / sqrt(block) of noise, the difference of two 1.41 times that;
-  // two of those are allowed. Identical samples have no noise at all and then must not differ at all.
-  const double allowed =
-      2.0 * 1.25 * std::sqrt(2.0) * noise_of(both) / std::sqrt(static_cast<double>(block_));
-  if (std::abs(median(both.last(block)) - median(both.first(block))) <= allowed) {
-    reason_ = "steady";
-  } else if (count() >= at_most_) {
-    reason_ = "still drifting";
+  if (steady() || count() % block_ != 0) return;
+  const auto fewest = static_cast<std::size_t>(2 * block_);
+  while (values_.size() - begin_ >= fewest && !steady()) {
+    if (const auto change = change_point(std::span(values_).subspan(begin_), change_doubt)) {
+      begin_ += *change;
+    } else {
+      reason_ = "steady";
+    }
   }
+  if (!steady() && count() >= at_most_) reason_ = "still drifting";
 }
 
 }  // namespace moetune

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -37,11 +38,18 @@ std::string circumstances(const std::string& doing, const std::string& last_word
   return (doing.empty() ? "" : "; it was at: " + doing) +
          (last_words.empty() ? "" : "; last words: " + last_words);
 }
+
+std::string too_much_memory(std::int64_t bytes, std::int64_t limit) {
+  constexpr double mib = 1024.0 * 1024.0;
+  return fmt::format("the worker held {:.0f} MiB of host memory, more than its limit of {:.0f} MiB",
+                     static_cast<double>(bytes) / mib, static_cast<double>(limit) / mib);
+}
 }  // namespace
 
 TrialRunner::TrialRunner(TrialRunnerSettings settings, const Interruption& interruption)
     : settings_(std::move(settings)), interruption_(interruption) {
   if (settings_.memory_kill_counter.empty()) settings_.memory_kill_counter = memory_kill_counter_file();
+  if (!settings_.calendar) settings_.calendar = [] { return std::chrono::system_clock::now(); };
 }
 
 TrialRunner::~TrialRunner() {
@@ -58,6 +66,7 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
   trial.seed = seed;
   trial.started = utc_now();
   const auto begin = Clock::now();
+  const auto calendar_begin = settings_.calendar();
   std::string earlier;
   for (int tried = 1;; ++tried) {
     if (!start_worker()) return std::nullopt;
@@ -77,8 +86,20 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
       trial.reason = "the worker " + trial.reason +
                      (earlier == last.result.reason ? " (twice)" : " (at first it " + earlier + ")");
     trial.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    look_for_clock_jump(number, calendar_begin, trial.seconds);
     return trial;
   }
+}
+
+void TrialRunner::look_for_clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin,
+                                      double seconds) {
+  constexpr double usual_drift_seconds = 1.0;  // a clock that is being adjusted slowly
+  const double moved = std::chrono::duration<double>(settings_.calendar() - calendar_begin).count() - seconds;
+  if (std::abs(moved) <= usual_drift_seconds || !settings_.on_message) return;
+  settings_.on_message(
+      fmt::format("trial {}: the system clock jumped by {:+.0f} s meanwhile, or the machine was suspended; times are "
+                  "taken with another clock and hold",
+                  number, moved));
 }
 
 TrialRunner::Attempt TrialRunner::attempt(std::int64_t number, const Configuration& configuration,
@@ -115,8 +136,15 @@ TrialRunner::Attempt TrialRunner::without_answer(const WorkerEvent& event, std::
     return {.result = {}, .interrupted = true};
   }
   if (std::holds_alternative<worker_event::TimedOut>(event)) {
+    const std::string in_flight = worker->ask_in_flight();
     worker->kill();
-    return failed(Outcome::timed_out, fmt::format("no result within {} s", settings_.trial_limit_seconds));
+    return failed(Outcome::timed_out,
+                  fmt::format("no result within {} s", settings_.trial_limit_seconds) +
+                      (in_flight.empty() ? "" : "; in flight: " + in_flight));
+  }
+  if (const auto* much = std::get_if<worker_event::TooMuchMemory>(&event)) {
+    worker->kill();
+    return failed(Outcome::out_of_memory, too_much_memory(much->bytes, settings_.host_memory_limit_bytes));
   }
   if (const auto* ended = std::get_if<worker_event::Ended>(&event)) {
     const auto kills_after = memory_kills(settings_.memory_kill_counter);
@@ -145,6 +173,7 @@ bool TrialRunner::start_worker() {
   for (int tried = 1; !worker_; ++tried) {
     if (interruption_.requested()) return false;
     worker_ = std::make_unique<WorkerProcess>(settings_.worker_command, interruption_, lines(), settings_.on_tick);
+    worker_->limit_memory(settings_.host_memory_limit_bytes);
     problem = set_up_worker(false);
     if (problem.empty()) return worker_ != nullptr;
     worker_.reset();
@@ -161,6 +190,7 @@ void TrialRunner::take_seated_worker() {
   worker_ = std::move(settings_.seat->worker);
   if (worker_->has_ended()) return worker_.reset();
   worker_->report_to(lines(), settings_.on_tick);
+  worker_->limit_memory(settings_.host_memory_limit_bytes);
   if (!set_up_worker(true).empty()) worker_.reset();
 }
 
@@ -209,6 +239,9 @@ std::string TrialRunner::set_up_worker(bool is_known) {
       problem = "broke the protocol: " + garbage->what;
     } else if (std::holds_alternative<worker_event::TimedOut>(event)) {
       problem = fmt::format("was not ready within {} s", settings_.setup_limit_seconds);
+      if (const std::string in_flight = worker_->ask_in_flight(); !in_flight.empty()) problem += "; in flight: " + in_flight;
+    } else if (const auto* much = std::get_if<worker_event::TooMuchMemory>(&event)) {
+      problem = "was stopped: " + too_much_memory(much->bytes, settings_.host_memory_limit_bytes);
     }
     worker_->kill();
     return problem + circumstances(doing_, worker_->last_words());

@@ -3,6 +3,7 @@
 // at TrialRunner::run().
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +36,9 @@ struct TrialRunnerSettings {
   std::function<void(const std::string& line)> on_message;  // lines the worker printed, retries; may be empty
   std::function<void()> on_tick;    // several times a second while waiting; may be empty
   std::shared_ptr<WorkerSeat> seat;  // empty: the worker ends with its runner
+  std::int64_t host_memory_limit_bytes = 0;  // of a worker; above it, it is killed and the trial out_of_memory; 0: none
+  // What the calendar says; empty: the system's. Times are taken with another clock, which nobody can set.
+  std::function<std::chrono::system_clock::time_point()> calendar;
   std::string memory_kill_counter;  // file, see memory_kills.h; empty: this process's own
 };
 
@@ -67,6 +71,8 @@ class TrialRunner {
   std::string set_up_worker(bool is_known);
   std::function<void(const std::string&)> lines();  // for what the worker prints
   void say_progress(const std::string& words);
+  // Says so when the calendar went otherwise than the clock while a trial ran.
+  void look_for_clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin, double seconds);
 
   TrialRunnerSettings settings_;
   const Interruption& interruption_;

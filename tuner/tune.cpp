@@ -136,13 +136,17 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     standing.show();
   };
   show_standing();
+  std::optional<TrialRunner> runner;
+  std::int64_t pass = -1;
   while (const auto next = next_turn(finalists, after, log.measured_again(), limits)) {
     if (interruption.requested()) return false;
     standing.begin_trial(next->trial);
-    // A runner for each turn: its worker ends with it, so that every turn has a fresh process.
-    auto trial = TrialRunner(settings, interruption)
-                     .run(next->trial, log.trials()[static_cast<std::size_t>(next->trial)].configuration,
-                          turn_seed(request.seed, next->turn));
+    // A runner for each pass: its worker ends with it. Finalists that share a process share its luck, which then cancels in
+    // their ratio; passes of their own process are independent draws.
+    if (next->turn.pass != pass) runner.emplace(settings, interruption);
+    pass = next->turn.pass;
+    auto trial = runner->run(next->trial, log.trials()[static_cast<std::size_t>(next->trial)].configuration,
+                             turn_seed(request.seed, next->turn));
     if (!trial) return false;
     trial->turn = next->turn;
     standing.add_turn(log.append(*trial), true);
@@ -184,7 +188,7 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     result = search(request, searcher, log, runner, standing, interruption);
   }
   if (result.stop != TuneResult::Stop::interrupted && request.finalists && !request.stops_before_final_round) {
-    runner_settings.seat.reset();  // every turn has a process of its own
+    runner_settings.seat.reset();  // every pass has a process of its own
     runner_settings.setup = request.timing_setup;
     if (!measure_again(request, log, runner_settings, standing, interruption))
       result = {TuneResult::Stop::interrupted, "interrupted in the final round"};

@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -70,7 +72,7 @@ pid_t spawn(const std::vector<std::string>& command, int input, int output, int 
   sigset_t none;
   ::sigemptyset(&none);
   ::sigemptyset(&defaults);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::sigaddset(&defaults, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, worker_where_signal}) ::sigaddset(&defaults, signal);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes,
@@ -154,6 +156,8 @@ WorkerEvent WorkerProcess::wait(Clock::time_point deadline) {
     }
     // Only after everything there was to read: a tuner that was suspended must not blame the worker.
     if (is_late) return worker_event::TimedOut{};
+    if (most_memory_ > 0)
+      if (const std::int64_t bytes = held_memory(); bytes > most_memory_) return worker_event::TooMuchMemory{bytes};
 
     std::array<pollfd, 5> waits{{{output_.number(), POLLIN, 0},
                                  {printed_.number(), POLLIN, 0},
@@ -170,6 +174,29 @@ WorkerEvent WorkerProcess::wait(Clock::time_point deadline) {
     if (on_tick_) on_tick_();
     is_late = Clock::now() >= deadline;
   }
+}
+
+std::string WorkerProcess::ask_in_flight() {
+  if (status_) return {};
+  in_flight_.reset();
+  ::kill(pid_, worker_where_signal);
+  const auto deadline = Clock::now() + patience;
+  while (!in_flight_ && printed_.is_open() && Clock::now() < deadline) {
+    std::array<pollfd, 2> waits{{{printed_.number(), POLLIN, 0}, {exit_.number(), POLLIN, 0}}};
+    ::poll(waits.data(), waits.size(), milliseconds_until(deadline));
+    read_printed();
+    if (waits[1].revents != 0) break;
+  }
+  return in_flight_.value_or("");
+}
+
+std::int64_t WorkerProcess::held_memory() const {
+  std::ifstream status(fmt::format("/proc/{}/status", pid_));
+  std::int64_t kibibytes = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:") || line.starts_with("RssShmem:"))
+      kibibytes += std::atoll(line.c_str() + line.find(':') + 1);
+  return kibibytes * 1024;
 }
 
 bool WorkerProcess::has_ended() { return await_exit(0ms); }
@@ -236,6 +263,10 @@ void WorkerProcess::take_printed_lines(bool all) {
         std::string_view(printed_text_).substr(start, std::min(line_end - start, longest_printed_line)));
     start = std::min(line_end + (ended ? 1 : 0), printed_text_.size());
     if (line.find_first_not_of(' ') == std::string::npos) continue;
+    if (line.starts_with(worker_where_prefix)) {
+      in_flight_ = line.substr(worker_where_prefix.size());
+      continue;
+    }
     if (on_line_) on_line_(line);
     last_lines_.push_back(fitted(line, kept_columns));
     if (last_lines_.size() > kept_lines) last_lines_.pop_front();

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -31,10 +32,14 @@ struct Ended {
 };
 struct TimedOut {};
 struct Interrupted {};
+struct TooMuchMemory {
+  std::int64_t bytes = 0;  // that it held when it was looked at; it has not been killed yet
+};
 }  // namespace worker_event
 
 using WorkerEvent = std::variant<FromWorker, worker_event::Garbage, worker_event::Ended,
-                                 worker_event::TimedOut, worker_event::Interrupted>;
+                                 worker_event::TimedOut, worker_event::Interrupted,
+                                 worker_event::TooMuchMemory>;
 
 class WorkerProcess {
  public:
@@ -54,6 +59,15 @@ class WorkerProcess {
   // The next message, or why there will be none. What the worker said before it ended, or before the
   // deadline, comes first.
   WorkerEvent wait(Clock::time_point deadline);
+
+  // A wait ends with TooMuchMemory once the worker itself holds more host memory than that: pages of its own,
+  // not those of mapped files, which the kernel can take back. Not RLIMIT_AS: CUDA reserves address space by
+  // the terabyte. 0: no limit.
+  void limit_memory(std::int64_t bytes) { most_memory_ = bytes; }
+
+  // What its threads are at, "Gemm, Route" (kernels/op_in_flight.h): for a worker that does not answer any
+  // more. It is interrupted by a signal, and ends where it does not know that one. Empty: it does not say.
+  std::string ask_in_flight();
 
   // Who is told from now on: the worker may go from one runner to the next.
   void report_to(std::function<void(const std::string&)> on_line, std::function<void()> on_tick);
@@ -77,6 +91,7 @@ class WorkerProcess {
   std::optional<std::string_view> take_line();
   void take_printed_lines(bool all);
   std::string how_it_ended() const;
+  std::int64_t held_memory() const;
 
   const Interruption& interruption_;
   std::function<void(const std::string&)> on_line_;
@@ -91,6 +106,8 @@ class WorkerProcess {
   std::size_t taken_ = 0;  // bytes of received_ that were handed out
   std::string printed_text_;
   std::deque<std::string> last_lines_;
+  std::optional<std::string> in_flight_;  // what it answered to the signal
+  std::int64_t most_memory_ = 0;          // bytes; 0: no limit
   std::optional<int> status_;  // of waitpid(), once reaped
 };
 

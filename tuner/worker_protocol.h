@@ -4,6 +4,7 @@
 // input ends the worker.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ namespace moetune {
 inline constexpr int worker_protocol_version = 1;
 inline constexpr int worker_input_descriptor = 3;   // the worker reads requests here
 inline constexpr int worker_output_descriptor = 4;  // and answers here; its stdout is joined to stderr
+// What a worker prints when it gets this signal, and how the line begins: what it is at.
+inline constexpr int worker_where_signal = SIGUSR2;
+inline constexpr std::string_view worker_where_prefix = "in flight: ";
 inline constexpr std::size_t longest_message_bytes = std::size_t{16} << 20;
 
 namespace message {

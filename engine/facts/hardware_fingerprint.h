@@ -22,6 +22,7 @@ struct HardwareFingerprint {
   std::string compute_capability;  // "9.0"; empty without a GPU
   int multiprocessors = 0;
   double idle_watts = 0.0;     // of the GPU before anything ran (0: not known)
+  double power_limit_watts = 0.0;  // that the GPU keeps to (0: not known)
   std::string os;              // kernel name and release
   std::string build;           // version and commit of moetune
 };

@@ -31,6 +31,18 @@ struct ProfilePoint {
   std::int64_t trial = 0;                            // number in the run's trials.jsonl
   std::map<std::string, std::string> configuration;  // knob -> value, as `--set` takes them
   std::vector<Evidence> evidence;                    // sorted by metric
+  std::vector<double> rounds = {};  // the first objective in each pass of the final round; empty: it was not in one
+};
+
+// What a running server made of the recommended configuration (moetune confirm).
+struct Confirmation {
+  std::string measured_at;  // UTC, ISO 8601
+  std::string server;       // its URL, and what it calls itself
+  std::string model;        // as the server names it
+  std::string workload;
+  std::string verdict;      // confirmed, refuted, indeterminate
+  std::string reason;       // in words
+  std::vector<Evidence> evidence;  // sorted by metric
 };
 
 struct LaunchProfile {
@@ -38,6 +50,7 @@ struct LaunchProfile {
 
   std::string model;
   std::string model_hash;  // of config and weights
+  std::string measured_at;  // UTC, ISO 8601: when measuring it began; empty: not known
   HardwareFingerprint hardware;
   Workload workload;
 
@@ -52,9 +65,14 @@ struct LaunchProfile {
   bool synthetic_weights = false;  // accuracy is not known
   // Times of recommended, default and runner-up come from a final round, in turns; 0: each from the search, measured once.
   std::int64_t final_passes = 0;
+  // Another study may recommend something else, whose first objective then probably lies within this share of the recommended
+  // one's; empty: not known.
+  std::optional<double> tolerance;
   // The recommended value of the first objective over the default's, paired within the passes; empty: the default is
   // recommended, or there was no final round.
   std::optional<Evidence> ratio_to_default;
+
+  std::vector<Confirmation> confirmations;  // oldest first
 
   // How to do it again.
   std::string space;

@@ -49,6 +49,8 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
+std::vector<std::string> slo_metrics() { return {"tpot_p99", "ttft_p99", "tpot", "ttft", "task", "task_p99", "task_tax"}; }
+
 Workload quarter_lengths(Workload workload) {
   const auto quarter = [](int tokens) { return std::max(1, tokens / 4); };
   workload.prompt_tokens = quarter(workload.prompt_tokens);

@@ -8,9 +8,11 @@
 namespace moetune {
 
 struct Slo {
-  std::string metric;  // "tpot_p99", "ttft_p99", "task_tax", "ttft"
+  std::string metric;  // one of slo_metrics()
   double limit_ms = 0.0;
 };
+// What a service level may be about: a metric in milliseconds without its "_ms", or its p99.
+std::vector<std::string> slo_metrics();
 
 struct Workload {
   std::string name = "chat";
@@ -22,7 +24,7 @@ struct Workload {
   double tool_gap_seconds = 0.0;   // agent: pause between rounds
   int typed_pieces = 1;            // completion: prompt arrives in equal pieces
   double piece_gap_seconds = 0.0;
-  bool prewarmed = false;
+  bool prewarmed = false;          // typed pieces are read as they come; otherwise only with the last one
   bool poisson_arrivals = false;   // requests arrive one by one, at random times
   double arrivals_per_s = 0.0;     // of them; 0: 0.8 of what the default configuration completes here
   Slo slo = {};
@@ -37,6 +39,7 @@ struct Workload {
 // chat, completion, agent, long_context, throughput. Throws InputError naming the accepted ones.
 Workload workload_named(const std::string& name);
 std::vector<std::string> workload_names();
+inline constexpr int most_sequences = 256;  // of a workload, and of the knob max_sequences
 
 // tiny-moe was trained on short contexts: it gets a quarter of every length.
 Workload quarter_lengths(Workload workload);

@@ -25,7 +25,9 @@ GpuAnswer an_h200() {
                   .read_gb_per_s = 4470.0,
                   .link_gb_per_s = 55.5};
   report.driver_version = "580.95.05";
+  report.bus_id = "0000:01:00.0";
   report.idle_watts = 76.0;
+  report.power_limit_watts = 700.0;
   return {.gpu = report, .problem = ""};
 }
 GpuAnswer none() { return {.gpu = {}, .problem = "no NVIDIA driver is loaded"}; }
@@ -119,6 +121,7 @@ TEST(DescribeGpu, FillsTheFingerprint) {
   EXPECT_EQ(hardware.compute_capability, "9.0");
   EXPECT_EQ(hardware.multiprocessors, 132);
   EXPECT_EQ(hardware.idle_watts, 76.0);
+  EXPECT_EQ(hardware.power_limit_watts, 700.0);
   EXPECT_EQ(hardware.cpu_name, "Example 9000");
 }
 

@@ -17,6 +17,16 @@ TEST(Quantities, DurationsHaveUnits) {
   EXPECT_DOUBLE_EQ(parse_duration_seconds("--budget", "1.5h"), 5400.0);
 }
 
+TEST(Quantities, PercentagesSayThatTheyAreSome) {
+  EXPECT_DOUBLE_EQ(parse_per_cent("--threshold", "5%"), 0.05);
+  EXPECT_DOUBLE_EQ(parse_per_cent("--threshold", "0.5 %"), 0.005);
+  EXPECT_DOUBLE_EQ(parse_per_cent("--threshold", "100%"), 1.0);
+  for (const char* text : {"", "5", "0.05", "%", "0%", "-5%", "101%", "5%%"}) {
+    const std::string message = message_of<InputError>([&] { parse_per_cent("--threshold", text); });
+    EXPECT_TRUE(has_text(message, "a percentage such as 5%")) << text << ": " << message;
+  }
+}
+
 TEST(Quantities, OtherDurationsAreRefused) {
   for (const char* text : {"", "90", "s", "-3s", "0s", "3 m", "3min", "1e400s", "nan s", "inf s", "90ss", "1000000h", "9d"}) {
     const std::string message = message_of<InputError>([&] { parse_duration_seconds("--budget", text); });

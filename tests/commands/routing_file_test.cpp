@@ -78,6 +78,13 @@ TEST_F(RoutingFile, IsReadBack) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
 }
 
+TEST_F(RoutingFile, MayHavePlacesWithoutAnExpert) {
+  RoutingTable table = some_routing();
+  for (const std::int64_t token : {0, 2}) std::ranges::fill(table.ids(token, 1), -1);
+  write(table);
+  EXPECT_EQ(read_routing(path_, small_model(), tokens, k).all_ids(), table.all_ids());
+}
+
 TEST_F(RoutingFile, NeedsNoWeights) {
   write(some_routing());
   EditableSafetensors file = edited();
@@ -99,10 +106,10 @@ TEST_F(RoutingFile, WithImpossibleExpertsIsRefused) {
   RoutingTable table = some_routing();
   table.ids(2, 1)[1] = experts;
   write(table);
-  EXPECT_TRUE(has_text(complaint(), "expert_ids, token 2, layer 1: expert 6 (accepted: 0 to 5)"));
-  table.ids(2, 1)[1] = -1;
+  EXPECT_TRUE(has_text(complaint(), "expert_ids, token 2, layer 1: expert 6 (accepted: 0 to 5, -1 for none)"));
+  table.ids(2, 1)[1] = -2;
   write(table);
-  EXPECT_TRUE(has_text(complaint(), "expert -1"));
+  EXPECT_TRUE(has_text(complaint(), "expert -2"));
   table.ids(2, 1)[1] = table.ids(2, 1)[0];
   write(table);
   EXPECT_TRUE(has_text(complaint(), "token 2, layer 1: expert 4 twice (accepted: different experts)"));

@@ -44,13 +44,8 @@ TEST(Objections, NameKnobValueAndWhatIsAccepted) {
       {{{"expert_cache", "20KiB"}}, {"expert_cache: 20KiB holds 0 of 24"}},
       {{{"router", "gpu"}}, {"router: gpu needs a GPU", "accepted: cpu"}},
       {{{"miss", "cpu"}}, {"miss: cpu: this build does not act on it yet", "accepted: pull"}},
-      {{{"prefetch", "markov"}}, {"prefetch: markov: this build does not act on it yet"}},
       {{{"cuda_graph", "off"}}, {"cuda_graph: off"}},
       {{{"expert_parallel", "2"}}, {"expert_parallel: 2"}},
-      {{{"reroute_margin", "0.1"}}, {"reroute_margin: 0.1"}},
-      {{{"top_k_rule", "per_layer"}}, {"top_k_rule: per_layer"}},
-      {{{"max_sequences", "4"}}, {"max_sequences: 4"}},
-      {{{"prefix_cache", "off"}}, {"prefix_cache: off"}},
       {{{"cpu_threads", "100000"}}, {"cpu_threads: 100000", "the cores here"}},
   };
   for (const auto& [settings, parts] : refused)
@@ -113,7 +108,7 @@ TEST(Objections, CoverTheLimits) {
 TEST(Objections, AreWhatTheEngineThrows) {
   const Golden mixtral = golden("mixtral");
   for (const Settings& settings :
-       std::vector<Settings>{{{"top_k", "3"}}, {{"prefetch", "repeat"}}, {{"expert_cache", "0.1"}}}) {
+       std::vector<Settings>{{{"top_k", "3"}}, {{"miss", "cpu"}}, {{"expert_cache", "0.1"}}}) {
     const EngineLimits limits{.sequences = 1, .context_tokens = 60, .step_tokens = 60};
     const std::string expected = *objection_to(mixtral.checkpoint->spec(), options_with(settings), limits, 0);
     EXPECT_EQ(message_of<InputError>([&] { Engine(mixtral.checkpoint, options_with(settings), limits); }),

@@ -89,7 +89,28 @@ echo '{"name": "w", "prompt_tokens": 0, "output_tokens": 4}' > workload.json
 refused "workload.json.*prompt_tokens.*0" measure --workload ./workload.json
 echo '{"name": "w", "prompt_tokens": 4, "output_tokens": 4, "sequences": 2, "arrivals_per_s": 5}' > workload.json
 refused "workload.json.*arrivals_per_s.*poisson_arrivals" measure --workload ./workload.json
+echo '{"name": "", "prompt_tokens": 4, "output_tokens": 4}' > workload.json
+refused "workload.json: name: .*1 to 64 letters" measure --workload ./workload.json
+echo '{"name": "w", "prompt_tokens": 4, "output_tokens": 4, "sequences": 257}' > workload.json
+refused "workload.json: sequences: 257" measure --workload ./workload.json
+echo '{"name": "w", "prompt_tokens": 4, "output_tokens": 4, "slo": {"metric": "speed", "limit_ms": 5}}' > workload.json
+refused "workload.json: slo.metric: .*speed.*tpot_p99" measure --workload ./workload.json
+echo '{"name": "w", "prompt_tokens": 100000, "output_tokens": 4}' > workload.json
+refused "workload.json: needs a context of 100004 tokens.*tiny-moe has" measure --workload ./workload.json
+refused "prefix_cache: off.*accepted: on" measure --set prefix_cache=off
+refused "max_sequences: 2 with never more than 1" measure --set max_sequences=2
+# What can have no value in this study is no objective, and that is said before anything runs.
+refused "--objective: 'usd_per_mtok'.*--usd-per-hour" tune --objective usd_per_mtok
+refused "--objective: 'joules_per_token'" tune --device cpu --objective tpot_ms,joules_per_token
+refused "--objective: 'task_ms'.*one round" tune --objective task_ms
+refused "--objective: 'queue_ms'.*one request at a time" tune --objective queue_ms
 refused "--type.*--op" measure --type int8
+refused "--workload.*--op|--op.*--workload" measure --op moe --workload agent
+refused "--budget.*--op|--op.*--budget" measure --op moe --budget 20s
+refused "--calibration.*--op|--op.*--calibration" measure --op moe --calibration short.txt
+refused "--set: tensor_parallel=2 with --op" measure --op moe --set tensor_parallel=2
+refused "--tokens: token 1: nothing before a comma" logits --tokens 1,,2 --out logits.npy
+refused "--tokens: token 2: nothing behind the last comma" logits --tokens 1,2, --out logits.npy
 refused "--op" measure --op ""
 mkfifo pipe
 refused "--out.*no regular file" logits --tokens 1,2 --out pipe
@@ -111,9 +132,12 @@ expect_in err.txt "wrong/hardware.json: field 'cpu_name' is missing"
 [[ $(grep -vc '^moetune: wrong/' err.txt) -eq 0 ]] || fail "validate: a line that names no file"
 expect_exit 2 "$MOETUNE" validate wrong --json
 python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] and len(d["problems"]) > 10' || fail "validate --json"
+mkdir drawn && echo '{"schema": 1, "points": [{"trial": 7, "configuration": {}, "metrics": {}}]}' > drawn/front.json
+expect_exit 2 "$MOETUNE" validate drawn
+expect_in err.txt "drawn/front.json: points\[0\].trial: 7 \(accepted: a trial of trials.jsonl\)"
 refused "'modules'.*did you mean models\?|'modules'" list modules
 mkdir taken && echo hello > taken/file.txt
 refused "taken" tune --run taken --max-trials 1
 [[ $(cat taken/file.txt) == hello ]] || fail "touched a folder that was not its own"
-refused "does not have this command yet" tax
+refused "does not have this command yet" merge
 refused "does not have this command yet" export --anything at all

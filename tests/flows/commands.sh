@@ -22,7 +22,7 @@ for command in "${all_commands[@]}"; do
   [[ $(wc -L < out.txt) -le 80 ]] || { cat out.txt >&2; fail "help of $command is wider than 80 columns"; }
 done
 
-for command in tune measure logits report list validate; do
+for command in tune measure logits trace report list validate ci tax doctor; do
   expect_exit 0 "$MOETUNE" "$command" --help
   expect_in out.txt '--json'
   ! grep -q -- '--target' out.txt || fail "an option for tests stands in $command --help"

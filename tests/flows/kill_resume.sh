@@ -80,7 +80,7 @@ doubled=$(sort <<< "$turns" | uniq -d)
 [[ -z $doubled ]] || fail "a turn was measured twice: $doubled"
 if [[ -n $turns ]]; then
   finalists=$(cut -d' ' -f2 <<< "$turns" | sort -u | wc -l)
-  [[ $(wc -l <<< "$turns") == $((9 * finalists)) ]] || fail "not 9 passes of $finalists finalists"
+  [[ $(wc -l <<< "$turns") == $((14 * finalists)) ]] || fail "not 14 passes of $finalists finalists"
 fi
 ! grep -q '"outcome":"crashed"' run/trials.jsonl || fail "a worker killed once was recorded as crashed"
 

@@ -33,7 +33,7 @@ for trial in trials:
     assert (tpot.get("p99") is not None) == (tpot["n"] >= 368), tpot
 profile = json.load(open("run/profile.json"))
 assert profile["hardware"]["device"] == "cpu" and profile["model"]["name"] == "tiny-moe", profile
-assert not turns or profile["final_round"]["passes"] == 9, profile
+assert not turns or 2 <= profile["final_round"]["passes"] <= 14, profile
 PY
 
 # Killed at once, resumed: the trials that were there are not touched, the others are added.

@@ -28,11 +28,11 @@ for file in request.json hardware.json trials.jsonl front.json front.csv profile
 done
 [[ $(searched whole) -eq 30 ]] || fail "not 30 trials"
 finalists() { grep -o '"finalists":[^]]*]' "$1/trials.jsonl" | tail -n 1 | tr -cd ',' | wc -c; }  # but for the default
-whole_turns=$((9 * ($(finalists whole) + 1)))
-[[ $(finalists whole) -ge 1 && $(turns whole) -eq $whole_turns ]] || fail "not 9 passes of every finalist"
-expect_in whole/report.md 'in turns 9 times in fresh processes'
+whole_turns=$((14 * ($(finalists whole) + 1)))
+[[ $(finalists whole) -ge 1 && $(turns whole) -eq $whole_turns ]] || fail "not 14 passes of every finalist"
+expect_in whole/report.md 'in turns 14 times in fresh processes'
 expect_in whole/report.md '^## The final round'
-python3 -c 'import json; r = json.load(open("whole/profile.json"))["final_round"]; assert r["passes"] == 9 and r["ratio_to_default"]["high"] < 1, r' ||
+python3 -c 'import json; r = json.load(open("whole/profile.json"))["final_round"]; assert r["passes"] == 14 and r["ratio_to_default"]["high"] < 1, r' ||
   fail "the profile does not rest on the final round"
 expect_in out.txt '^Launch: '
 [[ $(wc -L < out.txt) -le 100 ]] || fail "wider than 100 columns"
@@ -77,7 +77,7 @@ expect_exit 0 tune --run whole --resume --max-trials 30
 same_trials untouched whole
 expect_exit 0 tune --run whole --resume --max-trials 36
 [[ $(searched whole) -eq 36 ]] || fail "did not go on to 36 trials"
-[[ $(turns whole) -eq $((whole_turns + 9 * ($(finalists whole) + 1))) ]] || fail "the longer search had no final round of its own"
+[[ $(turns whole) -eq $((whole_turns + 14 * ($(finalists whole) + 1))) ]] || fail "the longer search had no final round of its own"
 expect_exit 0 tune --run long --max-trials 36
 same_trials long whole search
 

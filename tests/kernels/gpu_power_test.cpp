@@ -13,16 +13,26 @@ TEST(GpuPower, ReadsEnergyPowerAndDriver) {
   ASSERT_EQ(power.problem(), "");
   EXPECT_EQ(power.driver_version(), "580.95.05");
   EXPECT_EQ(power.watts(), 75.5);
+  EXPECT_EQ(power.limit_watts(), 700.0);
   const auto before = power.joules();
   const auto after = power.joules();
   ASSERT_TRUE(before && after);
   EXPECT_EQ(*after - *before, 0.5);
 }
 
+TEST(GpuPower, CountsForHowLongItWasSlowedByHeat) {
+  const GpuPower power("0000:01:00.0", FAKE_NVML);
+  const auto before = power.slowed_by_heat_ns();
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(*power.slowed_by_heat_ns() - *before, 250);
+  EXPECT_FALSE(GpuPower("0000:02:00.0", FAKE_NVML).slowed_by_heat_ns()) << "a driver that does not say";
+}
+
 TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
   const GpuPower power("0000:02:00.0", FAKE_NVML);
   EXPECT_EQ(power.problem(), "the GPU has no energy counter: Not Supported");
   EXPECT_FALSE(power.joules());
+  EXPECT_FALSE(power.limit_watts());
   EXPECT_EQ(power.watts(), 75.5);
 }
 

@@ -2,13 +2,13 @@
 #include "tuner/targets/arrivals.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <gtest/gtest.h>
 
 #include "engine/checkpoint.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_moe_runs.h"
+#include "tuner/targets/load_metrics.h"
 
 namespace moetune {
 namespace {
@@ -24,67 +24,104 @@ class Arrivals : public testing::TinyMoeRuns {
 };
 
 TEST_F(Arrivals, EveryRequestGetsAllItsTokens) {
-  for (const double per_s : {0.01, 300.0, 1e6}) {
+  for (const double per_s : {0.0, 0.01, 300.0, 1e6}) {
     const RunTimes times = run(workload(per_s));
-    EXPECT_EQ(times.first_token_ms.size(), 6U) << per_s;
+    EXPECT_EQ(times.requests.size(), 6U) << per_s;
     EXPECT_EQ(times.token_ms.size(), 6U * 4U) << per_s;
     EXPECT_EQ(times.output_tokens, 30) << per_s;
-    EXPECT_EQ(tokens_, 6 * (12 + 4)) << per_s;
-    EXPECT_GT(*std::ranges::min_element(times.first_token_ms), 0.0) << per_s;
-    EXPECT_GT(*std::ranges::min_element(times.token_ms), 0.0) << per_s;
+    EXPECT_EQ(tokens_ + times.reused_tokens, 6 * (12 + 4)) << per_s;
+    for (const RequestTimes& request : times.requests) {
+      EXPECT_GE(request.began_ms, request.arrived_ms) << per_s;
+      EXPECT_GT(request.first_ms, request.began_ms) << per_s;
+      EXPECT_GT(request.last_ms, request.first_ms) << per_s;
+    }
   }
 }
 
 // At one request in a hundred seconds nobody waits for another, and nobody waits for the hundred seconds.
 TEST_F(Arrivals, TimeJumpsToTheNextArrival) {
-  const auto start = std::chrono::steady_clock::now();
   const RunTimes seldom = run(workload(0.01));
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20.0);
-  EXPECT_GT(seldom.seconds, 20.0);
-  const RunTimes crowd = run(workload(1e6));
-  EXPECT_LT(crowd.seconds, 20.0);
-  // Three find no free sequence and wait for the first three to end.
-  EXPECT_GT(*std::ranges::max_element(crowd.first_token_ms),
-            2.0 * *std::ranges::max_element(seldom.first_token_ms));
+  EXPECT_GT(seldom.seconds, 20.0) << "idle time counts: it is what a rate is made of";
+  for (const RequestTimes& request : seldom.requests) {
+    EXPECT_NEAR(request.ttft_ms(), 12.0, 1e-6);
+    EXPECT_NEAR(request.queue_ms(), 0.0, 1e-6);
+    EXPECT_NEAR(request.tpot_ms().value(), 1.0, 1e-6);
+  }
 }
 
-// Others' prompts stand between two tokens of a request.
-TEST_F(Arrivals, APromptDelaysTheTokensOfTheOthers) {
+// Three sequences, steps of 14 tokens. The fourth request begins as soon as the first one is done, while two others go on.
+TEST_F(Arrivals, SequencesJoinAndLeaveARunningBatch) {
+  const RunTimes crowd = run(workload(1e6));
+  const std::vector<double> firsts{12, 26, 39, 59, 73, 87};
+  const std::vector<double> begins{0, 12, 12, 45, 59, 73};
+  ASSERT_EQ(crowd.requests.size(), firsts.size());
+  for (std::size_t i = 0; i < firsts.size(); ++i) {
+    EXPECT_NEAR(crowd.requests[i].first_ms, firsts[i], 1e-6) << i;
+    EXPECT_NEAR(crowd.requests[i].began_ms, begins[i], 1e-6) << i;
+    EXPECT_NEAR(crowd.requests[i].ttft_ms(), firsts[i], 0.1) << i << ": they all came in the first tenth of a millisecond";
+  }
+  EXPECT_NEAR(crowd.seconds, 0.096, 1e-9);
+}
+
+TEST_F(Arrivals, MaxSequencesHoldsDownWhoRunsAtOnce) {
+  const RunTimes many = run(workload(1e6));
+  const std::int64_t bytes_of_three = device_bytes_;
+  const RunTimes one = run(workload(1e6), 0, {.max_sequences = 1});
+  ASSERT_EQ(one.requests.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(one.requests[i].first_ms, 16.0 * static_cast<double>(i) + 12.0, 1e-6);
+  EXPECT_NEAR(*std::ranges::max_element(one.token_ms), 1.0, 1e-6) << "nobody steps beside another";
+  EXPECT_GT(one.requests.back().queue_ms(), many.requests.back().queue_ms());
+  EXPECT_LT(device_bytes_, bytes_of_three) << "less KV cache";
+  run(workload(1e6), 0, {.max_sequences = 6});
+  EXPECT_GT(device_bytes_, bytes_of_three);
+}
+
+// Others' prompts stand between two tokens of a request: all of one, or what prefill_chunk lets through.
+TEST_F(Arrivals, PrefillChunkSaysHowLongAPromptDelaysTheOthers) {
   Workload long_prompts = workload(1e6);
   long_prompts.prompt_tokens = 200;
-  const RunTimes crowd = run(long_prompts);
-  EXPECT_GT(*std::ranges::max_element(crowd.token_ms), 2.0 * *std::ranges::min_element(crowd.token_ms));
+  EXPECT_NEAR(*std::ranges::max_element(run(long_prompts).token_ms), 202.0, 1e-6);
+  const RunTimes chunked = run(long_prompts, 0, {.prefill_chunk = 16});
+  EXPECT_NEAR(*std::ranges::max_element(chunked.token_ms), 16.0, 1e-6);
+  EXPECT_EQ(tokens_ + chunked.reused_tokens, 6 * (200 + 4));
 }
 
 TEST_F(Arrivals, OneTokenAnswersEndWithTheirPrompt) {
   Workload one = workload(50.0);
   one.output_tokens = 1;
   const RunTimes times = run(one);
-  EXPECT_EQ(times.first_token_ms.size(), 6U);
+  EXPECT_EQ(times.requests.size(), 6U);
   EXPECT_TRUE(times.token_ms.empty());
 }
 
 TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
   const Workload asked = workload(0.0);
-  Engine engine(checkpoint_, {}, limits_of(asked, DeviceKind::cpu));
-  const double rate = completed_per_s(engine, asked, text_);
-  Workload at_once = asked;
-  at_once.poisson_arrivals = false;
-  const RunTimes times = run_workload(engine, at_once, text_, 9);
-  EXPECT_GT(rate, 0.2 * 3.0 / times.seconds);
-  EXPECT_LT(rate, 5.0 * 3.0 / times.seconds);
+  Engine engine(checkpoint_, {}, limits_of(asked, {}));
+  EXPECT_NEAR(completed_per_s(engine, asked, text_, testing::one_ms_per_token), 6.0 / 0.096, 0.5);
 }
 
-TEST(ArrivalRate, IsKeptPerKey) {
+TEST_F(Arrivals, GoodputCountsWhoKeepsTheLevel) {
+  Workload level = workload(1e6);
+  level.slo = {"ttft_p99", 40.0};
+  LoadSamples samples(level, true);
+  for (int i = 0; i < 6; ++i) samples.add(run(level));
+  const Metrics metrics = samples.metrics("enough");
+  EXPECT_NEAR(metrics.at("goodput_per_s").value, 3.0 / 0.096, 1e-6) << "12, 26 and 39 ms of six";
+  EXPECT_NEAR(metrics.at("queue_ms").value, (0 + 12 + 12 + 45 + 59 + 73) / 6.0, 0.1);
+  EXPECT_EQ(metrics.at("queue_ms").n, 36);
+  EXPECT_EQ(metrics.at("request_tpot_ms").n, 36);
+  EXPECT_FALSE(metrics.contains("task_ms"));
+}
+
+TEST(ArrivalRate, IsKeptInTheFolderOfTheStudy) {
   const TemporaryDirectory folder;
-  const std::string inside = folder.path().string() + "/arrivals";
-  EXPECT_EQ(read_arrival_rate(inside, "a"), 0.0);
-  EXPECT_EQ(write_arrival_rate(inside, "a", 3.25), "");
-  EXPECT_EQ(write_arrival_rate(inside, "b", 1.0 / 3.0), "");
-  EXPECT_EQ(read_arrival_rate(inside, "a"), 3.25);
-  EXPECT_EQ(read_arrival_rate(inside, "b"), 1.0 / 3.0);
-  EXPECT_EQ(read_arrival_rate("", "a"), 0.0);
-  EXPECT_NE(write_arrival_rate("", "a", 1.0), "");
+  const std::string path = folder.path().string();
+  EXPECT_EQ(read_arrival_rate(path), 0.0);
+  EXPECT_EQ(write_arrival_rate(path, 1.0 / 3.0), "");
+  EXPECT_EQ(read_arrival_rate(path), 1.0 / 3.0);
+  EXPECT_EQ(read_arrival_rate(""), 0.0);
+  EXPECT_NE(write_arrival_rate("", 1.0), "");
+  EXPECT_NE(write_arrival_rate(path + "/none", 1.0), "");
 }
 
 }  // namespace

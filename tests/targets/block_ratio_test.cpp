@@ -1,6 +1,8 @@
 // Intervals of means over correlated positions.
 #include "tuner/targets/block_ratio.h"
 
+#include "tuner/student_t.h"
+
 #include <array>
 #include <cmath>
 #include <vector>

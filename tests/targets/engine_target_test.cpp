@@ -112,6 +112,40 @@ TEST_F(EngineTargetTest, WhatCannotRunIsAnOutcomeWithAReason) {
   EXPECT_EQ(measure(target, {{"expert_cache", "0.25"}}).outcome, Outcome::ok) << "the target stays usable";
 }
 
+// Rules that change the routing are judged like a number type, rerouting with the cache as it is when it is timed.
+TEST_F(EngineTargetTest, RoutingRulesAreJudgedLikeQuantization) {
+  EngineTarget target(setup_for("engine/models/tiny-moe"), {});
+  const auto metrics_of = [&](const std::map<std::string, std::string>& values) {
+    const TargetResult result = measure(target, values);
+    EXPECT_EQ(result.outcome, Outcome::ok) << result.reason;
+    return result.metrics;
+  };
+  const Metrics plain = metrics_of({{"expert_cache", "0.5"}});
+  EXPECT_EQ(plain.at("route_flip_rate").value, 0.0);
+  EXPECT_NEAR(plain.at("router_mass").value, 1.0, 1e-6);
+  EXPECT_FALSE(plain.contains("prefetch_in_vain"));
+
+  const Metrics dropped = metrics_of({{"top_k_rule", "threshold:0.9"}});
+  EXPECT_GT(dropped.at("kl_mean").value, plain.at("kl_mean").value);
+  EXPECT_LT(dropped.at("router_mass").value, 0.99);
+  EXPECT_EQ(dropped.at("kl_mean").n, plain.at("kl_mean").n);
+  const Metrics shared_out = metrics_of({{"top_k", "6"}, {"top_k_rule", "per_layer"}});
+  EXPECT_LT(shared_out.at("router_mass").value, 1.0);
+  EXPECT_GT(shared_out.at("kl_mean").value, 0.0);
+
+  const Metrics rerouted = metrics_of({{"reroute_margin", "0.15"}, {"expert_cache", "0.5"}});
+  EXPECT_GT(rerouted.at("route_flip_rate").value, 0.0);
+  EXPECT_LT(rerouted.at("router_mass").value, 1.0);
+  EXPECT_GT(rerouted.at("cache_hit").value, plain.at("cache_hit").value);
+  const Metrics resident = metrics_of({{"reroute_margin", "0.15"}, {"expert_cache", "1"}});
+  EXPECT_EQ(resident.at("route_flip_rate").value, 0.0) << "nothing is missing";
+
+  const Metrics prefetched = metrics_of({{"prefetch", "next_gate"}, {"expert_cache", "0.5"}});
+  EXPECT_EQ(prefetched.at("kl_mean").value, plain.at("kl_mean").value);
+  EXPECT_GT(prefetched.at("prefetch_in_vain").value, 0.0);
+  EXPECT_GT(prefetched.at("cache_hit").value, plain.at("cache_hit").value);
+}
+
 TEST_F(EngineTargetTest, EveryGoldenLayoutCanBeMeasured) {
   for (const char* layout : {"deepseek_v3_yarn", "mixtral", "qwen3_moe_yarn"}) {
     EngineTarget target(setup_for(std::string("tests/golden/") + layout), {});

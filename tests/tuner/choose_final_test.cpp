@@ -108,7 +108,7 @@ TEST(ChooseFinal, ASlowDefaultInTheSearchInflatesNoGain) {
   EXPECT_TRUE(
       has_text(choice.reason,
                "top_k 7: 0.255 ms per token (0.252-0.258), 15 % under (95 % interval 14 % to 16 %) the "
-               "default's 0.300 ms per token (0.294-0.306), measured in turns 9 times in fresh processes"))
+               "default's 0.300 ms per token (0.294-0.306), measured in turns 14 times in fresh processes"))
       << choice.reason;
   ASSERT_TRUE(choice.final_round.has_value());
   EXPECT_NEAR(choice.final_round->find(1)->ratio->value, 0.85, 0.01);
@@ -154,8 +154,53 @@ TEST(ChooseFinal, WhatMayBeNoDifferenceStaysOpen) {
   EXPECT_EQ(choice.trial, 0);
   EXPECT_TRUE(
       has_text(choice.reason,
-               "(95 % interval 3.3 % under to 3.3 % over) the default's, which may be no difference at all"))
+               "(95 % interval 3.3 % under to 3.3 % over) the default's, which may be no difference at all; about "))
       << choice.reason;
+}
+
+TEST(ChooseFinal, SaysHowManyPassesWouldTell) {
+  InventedFinal run;
+  run.add(8, 0.30);
+  run.add(7, 0.25);
+  // 2 % under, the interval reaches 3 % further up: 14 x (3 / 2)^2.
+  run.play({{0, {1.0}}, {1, {0.98, 0.98, 1.01, 0.98, 0.98, 1.01, 0.98, 0.98, 1.01, 0.98, 0.98, 1.01, 0.95, 0.95}}});
+  EXPECT_EQ(run.choice().verdict, Verdict::indeterminate);
+  EXPECT_TRUE(has_text(run.choice().reason, "no difference at all; about 32 passes instead of 14 would tell.")) << run.choice().reason;
+}
+
+TEST(ChooseFinal, LessThanOnePercentDoesNotReplaceTheDefault) {
+  InventedFinal run;
+  run.add(8, 0.30);
+  run.add(7, 0.25);
+  run.play({{0, {1.0}}, {1, {0.995}}});
+  const Recommendation choice = run.choice();
+  EXPECT_EQ(choice.verdict, Verdict::default_stays);
+  EXPECT_EQ(choice.trial, 0);
+  EXPECT_TRUE(has_text(choice.reason, "0.5 % better, which is within 1 %, and the default needs no change.")) << choice.reason;
+  EXPECT_EQ(choice.runner_up, 1);
+}
+
+TEST(ChooseFinal, StatesItsTolerance) {
+  InventedFinal run;
+  run.add(8, 0.30);
+  run.add(7, 0.25);
+  EXPECT_FALSE(run.choice().tolerance.has_value()) << "the search alone states none";
+  run.play({{0, {1.0}}, {1, {0.90, 0.88, 0.92}}});
+  EXPECT_NEAR(run.choice().tolerance.value(), 0.01 + 0.04 / 0.90, 1e-9);
+  run.measured_again.clear();
+  run.play({{0, {1.0}}, {1, {1.00, 0.97, 1.03}}});
+  EXPECT_EQ(run.choice().trial, 0);
+  EXPECT_NEAR(run.choice().tolerance.value(), 0.01 + 0.03, 1e-9) << "so much better may the other one be";
+}
+
+TEST(Finalists, OfTheSameWeightsStandTogether) {
+  InventedFinal run;
+  run.default_configuration.values["expert_quant"] = "checkpoint";
+  run.add(8, 1.0);
+  for (int i = 0; i < 3; ++i) run.add(7 - i, 0.80 + 0.01 * i);
+  for (Trial& trial : run.trials)
+    trial.configuration.values["expert_quant"] = trial.number % 2 == 0 ? "checkpoint" : "int8";
+  EXPECT_EQ(run.who(), (std::vector<std::int64_t>{0, 2, 1, 3}));
 }
 
 TEST(ChooseFinal, TheLuckiestOfTheSearchMayLoseToTheNext) {

@@ -18,6 +18,7 @@ struct InventedRun {
   std::vector<Objective> objectives = objectives_named("tpot_ms,kl_mean,device_bytes");
   std::string gate = "int8";
   std::optional<Slo> slo;
+  bool slo_required = false;
 
   Trial& add(const std::map<std::string, std::string>& changes, double tpot, double half_width, double kl,
              double agreement = 0.97) {
@@ -52,7 +53,7 @@ struct InventedRun {
     return trial;
   }
   Recommendation choice() const {
-    return choose({trials, gate_named(gate), objectives, default_configuration, accuracy_parameters(), slo});
+    return choose({trials, gate_named(gate), objectives, default_configuration, accuracy_parameters(), slo, slo_required});
   }
 };
 
@@ -113,7 +114,7 @@ TEST(Choose, TouchingIntervalsOverlap) {
   run.add({}, 0.50, 0.0, 0.0, 1.0);
   run.add({{"top_k", "7"}}, 0.50, 0.0, 0.001);
   EXPECT_EQ(run.choice().verdict, Verdict::default_stays);
-  run.add({{"top_k", "6"}}, 0.4999, 0.0, 0.001);
+  run.add({{"top_k", "6"}}, 0.49, 0.0, 0.001);
   EXPECT_EQ(run.choice().verdict, Verdict::replaced);
 }
 
@@ -283,6 +284,31 @@ TEST(Choose, NamesTheServiceLevel) {
   run.slo = Slo{"ttft", 200.0};
   EXPECT_TRUE(has_text(run.choice().reason,
                        " The service level ttft <= 200 ms is not known to be kept: it was not measured."));
+}
+
+TEST(Choose, ARequiredServiceLevelThatNothingKeepsRecommendsNothing) {
+  InventedRun run;
+  run.slo = Slo{"tpot_p99", 0.5};
+  run.slo_required = true;
+  run.add({}, 0.50, 0.01, 0.0, 1.0).metrics["tpot_ms"].p99 = 0.9;
+  run.add({{"top_k", "7"}}, 0.60, 0.01, 0.001).metrics["tpot_ms"].p99 = 0.7;
+  run.add({{"expert_quant", "int4"}}, 0.20, 0.01, 2.1, 0.4).metrics["tpot_ms"].p99 = 0.3;  // too inaccurate to count
+  const Recommendation choice = run.choice();
+  EXPECT_EQ(choice.verdict, Verdict::nothing_keeps_slo);
+  EXPECT_FALSE(choice.trial);
+  EXPECT_TRUE(has_text(choice.reason, "none of 2 acceptable configurations keeps the service level"));
+  EXPECT_TRUE(has_text(choice.reason, "The nearest, top_k 7: 0.600 ms per token (0.590-0.610), misses the service level tpot_p99 <= "
+                                      "0.5 ms: 0.700 ms."));
+  run.add({{"top_k", "6"}}, 0.70, 0.01, 0.001).metrics["tpot_ms"].p99 = 0.4;
+  EXPECT_EQ(run.choice().trial, 3) << "slower, but it keeps the level";
+}
+
+TEST(Choose, ARequiredServiceLevelThatIsNotKnownToBeMissedIsNoObstacle) {
+  InventedRun run;
+  run.slo = Slo{"tpot_p99", 0.5};
+  run.slo_required = true;
+  run.add({}, 0.50, 0.01, 0.0, 1.0);
+  EXPECT_EQ(run.choice().trial, 0);
 }
 
 TEST(Choose, TheServiceLevelExcludesWhatMissesIt) {

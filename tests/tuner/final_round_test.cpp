@@ -8,6 +8,7 @@
 #include "engine/facts/error.h"
 #include "tests/support/message_of.h"
 #include "tuner/counter_rng.h"
+#include "tuner/statistics.h"
 
 namespace moetune {
 namespace {
@@ -35,7 +36,7 @@ std::vector<Trial> played(const std::map<std::int64_t, double>& times, const std
                           FinalLimits limits) {
   std::vector<Trial> log;
   while (const auto next = next_turn(finalists, after, log, limits))
-    log.push_back(turn(*next, times.at(next->trial) * moods.at(static_cast<std::size_t>(next->turn.pass))));
+    log.push_back(turn(*next, times.at(next->trial) * moods[static_cast<std::size_t>(next->turn.pass) % moods.size()]));
   return log;
 }
 
@@ -44,7 +45,7 @@ const Objective tpot = objectives_named("tpot_ms").front();
 
 TEST(NextTurn, EveryPassHasEveryFinalistOnce) {
   const std::vector<Trial> log = played(true_times, std::vector<double>(9, 1.0), {});
-  ASSERT_EQ(log.size(), 27U);
+  ASSERT_EQ(log.size(), 42U);
   std::map<std::int64_t, int> first;
   for (std::size_t i = 0; i < log.size(); i += 3) {
     EXPECT_EQ(log[i].turn->pass, static_cast<std::int64_t>(i / 3));
@@ -53,7 +54,10 @@ TEST(NextTurn, EveryPassHasEveryFinalistOnce) {
     ++first[log[i].number];
   }
   for (const std::int64_t number : finalists)
-    EXPECT_EQ(first[number], 3) << "each begins as often as the others";
+    EXPECT_NEAR(first[number], 14 / 3.0, 1.0) << "each begins about as often as the others";
+  for (std::size_t pass = 0; pass < 14; pass += 2)
+    for (std::size_t place = 0; place < 3; ++place)
+      EXPECT_EQ(log[3 * pass + place].number, log[3 * pass + 5 - place].number) << "every second pass goes back the same way";
 }
 
 TEST(NextTurn, GoesOnFromEveryPrefix) {
@@ -86,7 +90,7 @@ TEST(NextTurn, WhoFailedIsLeftOutAndNobodyPlaysAlone) {
     log.push_back(turn(*next, 1.0));
     if (next->trial == 7 && next->turn.pass == 1) log.back().outcome = Outcome::crashed;
   }
-  EXPECT_EQ(log.size(), 6U + 7U * 2U);
+  EXPECT_EQ(log.size(), 6U + 12U * 2U);
   log.clear();
   while (const auto next = next_turn(finalists, after, log, {})) {
     log.push_back(turn(*next, 1.0));
@@ -106,7 +110,7 @@ TEST(FinalRound, MoodsBetweenPassesCancel) {
   // The machine is up to twice as slow in some passes: medians of single configurations say little, ratios
   // all.
   const std::vector<double> moods{1.0, 2.0, 1.1, 1.7, 1.0, 1.9, 1.3, 1.5, 1.2};
-  const auto round = final_round(finalists, after, played(true_times, moods, {}), tpot);
+  const auto round = final_round(finalists, after, played(true_times, moods, {.passes = 9}), tpot);
   ASSERT_TRUE(round.has_value());
   EXPECT_EQ(round->passes, 9);
   ASSERT_EQ(round->finalists.size(), 3U);
@@ -120,6 +124,33 @@ TEST(FinalRound, MoodsBetweenPassesCancel) {
   EXPECT_NEAR(time.value, 0.85 * 1.3, 1e-12);
   EXPECT_NEAR(*time.low, 0.85 * 1.0, 1e-12) << "the time's own interval holds the moods";
   EXPECT_NEAR(*time.high, 0.85 * 1.9, 1e-12);
+}
+
+TEST(FinalRound, ShowsHowTheMachineChangedMeanwhile) {
+  std::vector<double> moods;
+  for (int pass = 0; pass < 14; ++pass) moods.push_back(1.0 + 0.01 * pass);
+  const auto round = final_round(finalists, after, played(true_times, moods, {}), tpot);
+  ASSERT_TRUE(round.has_value());
+  ASSERT_EQ(round->reference_by_pass.size(), 14U);
+  EXPECT_DOUBLE_EQ(round->reference_by_pass[3], 1.03);
+  EXPECT_NEAR(drift_of(*round).value(), 1.115 / 1.015 - 1.0, 1e-12);
+  EXPECT_FALSE(drift_of({.finalists = {}, .passes = 2, .reference_by_pass = {1.0, 2.0}}).has_value());
+}
+
+TEST(FinalRound, IntervalsHoldForAllChallengersAtOnce) {
+  const auto with = [](const std::vector<std::int64_t>& who) {
+    std::vector<Trial> log;
+    RngSequence random(CounterRng(12, RngStage::bootstrap));
+    while (const auto next = next_turn(who, after, log, {})) log.push_back(turn(*next, 1.0 + random.uniform()));
+    return final_round(who, after, log, tpot)->find(7)->ratio.value();
+  };
+  const Measurement alone = with({0, 7});
+  const Measurement among_three = with({0, 7, 3, 5});
+  EXPECT_EQ(alone.processes, 14);
+  EXPECT_TRUE(has_known_confidence(among_three));
+  // 14 ratios: third and twelfth for one (at 95 %) and for three (at 98.3 %); with 13 three have the second and the twelfth.
+  EXPECT_GE(quantile_ranks(14, 0.5, 1.0 - 0.05 / 3.0)->low, 2U);
+  EXPECT_LT(quantile_ranks(13, 0.5, 1.0 - 0.05 / 3.0)->low, quantile_ranks(13, 0.5)->low);
 }
 
 TEST(FinalRound, OneDisturbedTurnDoesNoHarm) {
@@ -160,7 +191,7 @@ TEST(FinalRound, AFailureIsSaid) {
   }
   const auto round = final_round(finalists, after, log, tpot);
   ASSERT_TRUE(round.has_value());
-  EXPECT_EQ(round->passes, 9);
+  EXPECT_EQ(round->passes, 14);
   EXPECT_EQ(round->find(7)->failure, "timed_out: no result within 3 s");
   EXPECT_FALSE(round->find(7)->ratio.has_value());
   EXPECT_EQ(round->find(3)->ratio->value, 1.0);

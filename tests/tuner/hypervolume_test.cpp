@@ -107,5 +107,28 @@ TEST(ReferencePoint, DoesNotMoveWhileTheSearchGoesOn) {
   EXPECT_EQ(reference_point(objectives, trials), first);
 }
 
+TEST(HypervolumeHistory, GrowsWithEveryTrialThatTheFrontTakes) {
+  const auto objectives = objectives_named("tpot_ms,device_bytes");
+  const auto trial = [](std::int64_t number, double ms, double bytes) {
+    Trial made;
+    made.number = number;
+    made.metrics["tpot_ms"].value = ms;
+    made.metrics["device_bytes"].value = bytes;
+    return made;
+  };
+  Trial failed;
+  failed.outcome = Outcome::crashed;
+  // The reference is twice the first trial: (4, 8); the best values are 1 and 2, so the whole is 3 x 6 = 18.
+  const std::vector<Trial> trials = {trial(0, 2, 4), failed, trial(2, 1, 6), trial(3, 3, 7), trial(4, 3, 2)};
+  const std::vector<double> history = hypervolume_history(objectives, trials);
+  ASSERT_EQ(history.size(), 5U);
+  EXPECT_DOUBLE_EQ(history[0], 2.0 * 4.0 / 18.0);
+  EXPECT_DOUBLE_EQ(history[1], history[0]);
+  EXPECT_DOUBLE_EQ(history[2], (8.0 + 1.0 * 2.0) / 18.0);
+  EXPECT_DOUBLE_EQ(history[3], history[2]) << "a dominated trial adds nothing";
+  EXPECT_DOUBLE_EQ(history[4], (10.0 + 1.0 * 2.0) / 18.0);
+  EXPECT_TRUE(hypervolume_history(objectives, std::vector<Trial>{failed}).empty());
+}
+
 }  // namespace
 }  // namespace moetune

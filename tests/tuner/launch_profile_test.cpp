@@ -45,6 +45,7 @@ LaunchProfile made() {
   context.hardware.compute_capability = "9.0";
   context.hardware.multiprocessors = 132;
   context.hardware.idle_watts = 75.5;
+  context.hardware.power_limit_watts = 650.0;
   context.workload = workload_named("agent");
   context.gate = "int4";
   context.space = study.space.name;
@@ -87,6 +88,7 @@ TEST(LaunchProfile, ComesBackFromItsFile) {
   EXPECT_EQ(back.hardware.compute_capability, "9.0");
   EXPECT_EQ(back.hardware.multiprocessors, 132);
   EXPECT_EQ(back.hardware.idle_watts, 75.5);
+  EXPECT_EQ(back.hardware.power_limit_watts, 650.0);
 }
 
 TEST(LaunchProfile, OptionalPartsMayBeAbsent) {

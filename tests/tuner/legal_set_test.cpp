@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -118,24 +117,19 @@ TEST(LegalSet, FoldsManyDistinctObjections) {
   expect_adds_up(legal);
 }
 
-TEST(LegalSet, EnumeratesAMillionInAboutASecond) {
+TEST(LegalSet, EnumeratesAMillion) {
   std::vector<Parameter> parameters;
   for (int p = 0; p < 10; ++p) parameters.push_back(numbers("parameter_" + std::to_string(p), 4));
   SearchSpace space = space_of(parameters);
   space.constraints = {{{{"parameter_0", {"1"}}, {"parameter_9", {"2"}}}, "constraint"}};
   ASSERT_EQ(space.declared_size(), largest_enumerated_space);
-  const auto start = std::chrono::steady_clock::now();
   const LegalSet legal =
       legal_configurations(space, [](const Configuration& configuration) -> std::optional<std::string> {
         if (configuration.values.at("parameter_3") == "1") return "cheap objection";
         return std::nullopt;
       });
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(legal.ranks.size(), largest_enumerated_space * 15 / 16 * 3 / 4);
   EXPECT_FALSE(legal.sampled);
-  EXPECT_LT(elapsed.count(),
-            10.0);  // about 0.3 s alone in a release build; sanitizers and neighbours need room
-  RecordProperty("seconds", std::to_string(elapsed.count()));
 }
 
 TEST(LegalSet, SamplesALargerSpaceTheSameWayEveryTime) {

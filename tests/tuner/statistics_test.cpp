@@ -18,6 +18,13 @@ std::vector<double> counting(int count) {
   return values;
 }
 
+// 1 .. 400 in an order in which neighbours are as different as can be.
+std::vector<double> scattered() {
+  std::vector<double> values;
+  for (int i = 0; i < 400; ++i) values.push_back(i * 173 % 400 + 1);
+  return values;
+}
+
 TEST(Median, OfOddAndEvenNumbers) {
   EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2.0);
   EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
@@ -115,12 +122,32 @@ TEST(TimeMeasurement, SaysWhatTheSamplesCanSay) {
   EXPECT_FALSE(few.high.has_value());
   EXPECT_FALSE(few.p99.has_value());
   EXPECT_EQ(few.stopped, "time spent");
-  const Measurement many = time_measurement(counting(400), "interval narrow");
+  const Measurement many = time_measurement(scattered(), "interval narrow");
   EXPECT_EQ(many.value, 200.5);
   EXPECT_EQ(many.low, 180.0);
   EXPECT_EQ(many.high, 221.0);
   EXPECT_EQ(many.p99, 396.0);
+  EXPECT_FALSE(many.effective.has_value());
   EXPECT_EQ(exact_measurement(12.0).n, 1);
+  const Measurement drifting = time_measurement(counting(400), "time spent");
+  EXPECT_EQ(drifting.value, 200.5);
+  EXPECT_LT(*drifting.low, 100.0) << "five blocks, each with a level of its own";
+  EXPECT_GT(*drifting.high, 300.0);
+  EXPECT_LT(*drifting.effective, 20.0);
+}
+
+TEST(MedianOfSeries, ComesFromBlocksWhereNeighboursAreAlike) {
+  // 100 samples in steps of 20 alike: five levels, whose mean is 3 and whose standard error is sqrt(2.5 / 5).
+  std::vector<double> steps;
+  for (int i = 0; i < 100; ++i) steps.push_back(1 + i / 20);
+  const SeriesInterval found = median_of_series(steps);
+  ASSERT_TRUE(found.interval.has_value());
+  EXPECT_NEAR(found.interval->high - 3.0, 2.7764 * std::sqrt(0.5), 1e-3);
+  EXPECT_NEAR(3.0 - found.interval->low, 2.7764 * std::sqrt(0.5), 1e-3);
+  EXPECT_LT(found.effective, 20.0);
+  const SeriesInterval few = median_of_series(std::vector<double>{1, 2, 3, 4, 5});
+  EXPECT_FALSE(few.interval.has_value());
+  EXPECT_EQ(few.effective, 5.0);
 }
 
 std::vector<Measurement> processes_with(const std::vector<double>& medians, double half_width) {

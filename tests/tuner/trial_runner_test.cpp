@@ -158,15 +158,54 @@ TEST_F(TrialRunnerTest, AnExitSaysItsStatusAndLastWords) {
 
 TEST_F(TrialRunnerTest, AHangTimesOutAndSaysWhatItWasAt) {
   TrialRunnerSettings with = failing("hang");
-  with.trial_limit_seconds = 0.3;
+  with.trial_limit_seconds = 2.0;
   TrialRunner runner(with, interruption);
   const auto trial = runner.run(0, configuration, 1);
   ASSERT_TRUE(trial);
   EXPECT_EQ(trial->outcome, Outcome::timed_out);
-  EXPECT_EQ(trial->reason, "no result within 0.3 s; it was at: synthetic: measuring");
-  EXPECT_GE(trial->seconds, 0.3);
+  EXPECT_EQ(trial->reason, "no result within 2 s; in flight: SyntheticHang; it was at: synthetic: measuring");
+  EXPECT_FALSE(has_text(messages, "in flight")) << "an answer to the tuner, not one of the worker's own lines";
+  EXPECT_GE(trial->seconds, 2.0);
   EXPECT_EQ(measurements(), 1) << "not tried again: it would only take as long";
   EXPECT_TRUE(children_of(::getpid()).empty());
+}
+
+// One that cannot even answer a signal must not hold the tuner up for ever.
+TEST_F(TrialRunnerTest, AHangThatDoesNotKnowTheSignalIsKilledAllTheSame) {
+  TrialRunnerSettings with = settings({});
+  with.worker_command = {"/bin/sh", "-c", "sleep 600"};
+  with.setup_limit_seconds = 0.2;
+  EXPECT_TRUE(has_text(
+      message_of<std::runtime_error>([&] { TrialRunner(with, interruption).run(0, configuration, 1); }),
+      "it was not ready within 0.2 s"));
+  EXPECT_TRUE(children_of(::getpid()).empty());
+}
+
+TEST_F(TrialRunnerTest, AWorkerBeyondItsMemoryLimitIsOutOfMemory) {
+  TrialRunnerSettings with = failing("fill_memory");
+  with.host_memory_limit_bytes = std::int64_t{400} << 20;
+  const Trial trial = run(with);
+  EXPECT_EQ(trial.outcome, Outcome::out_of_memory);
+  EXPECT_TRUE(has_text(trial.reason, "MiB of host memory, more than its limit of 400 MiB")) << trial.reason;
+  EXPECT_EQ(measurements(), 2) << "once and the other one: it would only take as much again";
+}
+
+// Nobody can set the clock that times are taken with; that somebody set the calendar is said.
+TEST_F(TrialRunnerTest, AClockThatJumpsIsNamedAndChangesNoTime) {
+  for (const int jump_seconds : {3600, -7200}) {
+    messages.clear();
+    TrialRunnerSettings with = settings({});
+    int looks = 0;
+    with.calendar = [&] { return std::chrono::system_clock::time_point(1h * 24 * 365) + jump_seconds * 1s * looks++; };
+    const auto trial = TrialRunner(with, interruption).run(3, configuration, 1);
+    ASSERT_TRUE(trial);
+    EXPECT_EQ(trial->outcome, Outcome::ok);
+    EXPECT_LT(trial->seconds, 60.0);
+    EXPECT_TRUE(has_text(messages, jump_seconds > 0 ? "trial 3: the system clock jumped by +3600 s" : "by -7200 s")) << messages;
+  }
+  messages.clear();
+  EXPECT_TRUE(TrialRunner(settings({}), interruption).run(3, configuration, 1));
+  EXPECT_FALSE(has_text(messages, "clock")) << messages;
 }
 
 TEST_F(TrialRunnerTest, AFailedAllocationIsOutOfMemory) {

@@ -45,7 +45,7 @@ TEST_F(FinalRoundTest, MeasuresTimesInTurnsInFreshProcesses) {
   search();
   EXPECT_EQ(logged().size(), 3U) << "the search's trials are as without it";
   const std::vector<Trial> again = turns();
-  ASSERT_EQ(again.size(), 27U);
+  ASSERT_EQ(again.size(), 42U);
   for (const Trial& trial : again) {
     EXPECT_TRUE(trial.metrics.contains("tpot_ms"));
     EXPECT_FALSE(trial.metrics.contains("kl_mean"));
@@ -56,7 +56,7 @@ TEST_F(FinalRoundTest, MeasuresTimesInTurnsInFreshProcesses) {
   std::ifstream audit(folder / "audit");
   std::map<std::string, int> measured_by;  // process
   for (std::string configuration, process; audit >> configuration >> process;) ++measured_by[process];
-  EXPECT_EQ(measured_by.size(), 1U + 27U) << "one for the search, one for each turn";
+  EXPECT_EQ(measured_by.size(), 1U + 14U) << "one for the search, one for each pass";
 }
 
 TEST_F(FinalRoundTest, ResumingFromEveryPrefixGivesTheSameLog) {
@@ -65,7 +65,7 @@ TEST_F(FinalRoundTest, ResumingFromEveryPrefixGivesTheSameLog) {
   std::vector<std::string> lines;
   for (const Trial& trial : whole.trials) lines.push_back(to_log_line(trial));
   for (const Trial& trial : whole.measured_again) lines.push_back(to_log_line(trial));
-  for (const std::size_t kept : {1U, 3U, 4U, 6U, 17U, 29U, 30U}) {
+  for (const std::size_t kept : {1U, 3U, 4U, 6U, 17U, 44U, 45U}) {
     std::ofstream stream(log_file, std::ios::binary);
     for (std::size_t i = 0; i < kept; ++i) stream << lines[i];
     stream.close();
@@ -80,10 +80,10 @@ TEST_F(FinalRoundTest, ResumingFromEveryPrefixGivesTheSameLog) {
 TEST_F(FinalRoundTest, ALongerSearchHasItsOwnRoundAndTheSameTrials) {
   request.max_trials = 2;
   search();
-  EXPECT_EQ(turns().size(), 18U);
+  EXPECT_EQ(turns().size(), 28U);
   request.max_trials = 3;
   search();
-  EXPECT_EQ(turns().size(), 18U + 27U);
+  EXPECT_EQ(turns().size(), 28U + 42U);
   EXPECT_EQ(turns().back().turn->after, 3);
   const std::vector<Trial> in_two_sittings = logged();
   std::remove(log_file.c_str());
@@ -125,7 +125,7 @@ TEST_F(FinalRoundTest, SaysHowFarItIs) {
   std::vector<std::string> best;
   request.on_status = [&](const TuneStatus& status) {
     if (status.final_most == 0) return;
-    EXPECT_EQ(status.final_most, 27);
+    EXPECT_EQ(status.final_most, 42);
     EXPECT_GE(status.final_done, last);
     EXPECT_EQ(status.trials_done, 3);
     last = status.final_done;
@@ -136,7 +136,7 @@ TEST_F(FinalRoundTest, SaysHowFarItIs) {
   EXPECT_TRUE(has_text(best.front(), "of the search ")) << best.front();
   EXPECT_TRUE(has_text(best.back(), "trial 2, 2")) << best.back();
   EXPECT_TRUE(has_text(best.back(), " % under trial 0 (95 % interval 2")) << best.back();
-  EXPECT_EQ(last, 27);
+  EXPECT_EQ(last, 42);
   EXPECT_EQ(left, 0.0);
 }
 

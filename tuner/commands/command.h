@@ -19,11 +19,21 @@ struct Command {
 
 // command_line: as typed, for "how to reproduce" in reports.
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line);
+Command add_ci_command(CLI::App& program, const std::vector<std::string>& command_line);
 Command add_measure_command(CLI::App& program);
 Command add_logits_command(CLI::App& program);
+Command add_trace_command(CLI::App& program);
+Command add_tax_command(CLI::App& program);
+Command add_doctor_command(CLI::App& program);
 Command add_report_command(CLI::App& program);
+Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_validate_command(CLI::App& program);
+Command add_export_command(CLI::App& program);
+Command add_confirm_command(CLI::App& program);
+// program: complete before either of them runs.
+Command add_man_command(CLI::App& program);          // prints the man page
+Command add_completions_command(CLI::App& program);  // prints completions for a shell
 Command add_worker_command(CLI::App& program);     // hidden: `tune` and `measure` start it
 Command add_gpu_probe_command(CLI::App& program);  // hidden: prints what GPU is here, for choose_device()
 

@@ -1,9 +1,11 @@
 #include "tuner/commands/command_line.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -37,6 +39,16 @@ ExitCode fail(ExitCode code, const std::string& message) {
   return code;
 }
 
+// `--explain --some-flag`: the value of this option is a flag of another program, which CLI11 would take for one of ours.
+std::vector<std::string> with_flag_values(const std::vector<std::string>& words, const std::string& option) {
+  std::vector<std::string> joined;
+  for (const std::string& word : words) {
+    if (!joined.empty() && joined.back() == option && word.starts_with('-')) joined.back() += "=" + word;
+    else joined.push_back(word);
+  }
+  return joined;
+}
+
 // --help-all is --help plus the options that only tests need.
 void add_help_all(Command& command) {
   CLI::App* options = command.options;
@@ -62,15 +74,21 @@ ExitCode parse_and_run(int argc, char** argv) {
   program.allow_extras();
 
   std::vector<std::string> as_typed(argv, argv + argc);
+  std::vector<std::string> words = with_flag_values(as_typed, "--explain");
   if (!as_typed.empty()) as_typed.front() = "moetune";
   std::vector<Command> commands = {add_tune_command(program, as_typed), add_measure_command(program), add_logits_command(program),
+                                   add_trace_command(program), add_tax_command(program), add_doctor_command(program), add_compare_command(program),
                                    add_report_command(program), add_list_command(program),    add_validate_command(program),
+                                   add_ci_command(program, as_typed), add_export_command(program), add_confirm_command(program),
+                                   add_man_command(program), add_completions_command(program),
                                    add_worker_command(program), add_gpu_probe_command(program)};
   for (Command& command : commands) add_help_all(command);
   for (Command& later : add_later_commands(program)) commands.push_back(std::move(later));
 
   try {
-    program.parse(argc, argv);
+    words.erase(words.begin(), words.begin() + (words.empty() ? 0 : 1));
+    std::ranges::reverse(words);  // as CLI11 takes them
+    program.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = program.get_subcommands();
     print_line(stdout, chosen.empty() ? program.help() : chosen.front()->help("moetune"));

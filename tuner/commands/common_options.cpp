@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "engine/facts/error.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/quantities.h"
@@ -64,11 +66,12 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
         "CPU threads (default: all that this process may use)");
   }
   if (takes.workload) {
-    add_text_option(command, "--workload", common.workload, "NAME|FILE",
-                    "Workload, or a JSON file with one; see 'moetune list workloads'");
+    if (takes.workload_name)
+      add_text_option(command, "--workload", common.workload, "NAME|FILE",
+                      "Workload, or a JSON file with one; see 'moetune list workloads'");
     add_text_option(command, "--calibration", common.calibration, "FILE",
                     "Text to prompt with and to score accuracy on (default: the model's own)");
-    add_parsed_option(
+    if (takes.workload_name) add_parsed_option(
         command, "--seed", common.seed,
         [](const std::string& flag, const std::string& text) {
           return parse_whole_number(flag, text, 0, std::numeric_limits<std::int64_t>::max());
@@ -84,16 +87,26 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
   add_output_options(command, common.console);
 }
 
-std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec) {
+std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec, std::map<std::string, std::string>* cuts) {
+  if (common.fixed_workload) return {*common.fixed_workload};
   std::vector<Workload> workloads;
   for (const std::string& name : split_list("--workload", common.workload)) {
     std::optional<Workload> workload = workload_in_file(name);
+    if (workload && workload->context_tokens() > spec.max_context)
+      throw InputError(name, fmt::format("needs a context of {} tokens, and {} has {}", workload->context_tokens(), spec.name, spec.max_context),
+                       "a shorter prompt, shorter answers or fewer rounds");
     if (!workload) {
       workload = workload_named(name);
       if (spec.name == quarter_length_model) workload = quarter_lengths(*workload);
     }
     workload->seed = common.seed;
-    workload = fitted_to_context(*workload, spec.max_context);
+    const Workload whole = *workload;
+    workload = fitted_to_context(whole, spec.max_context);
+    if (cuts != nullptr && workload->context_tokens() < whole.context_tokens())
+      (*cuts)[workload->name] = fmt::format("cut to the model's context of {} tokens: prompt {} instead of {}, answer {} instead of {}{}",
+                                            spec.max_context, workload->prompt_tokens, whole.prompt_tokens, workload->output_tokens,
+                                            whole.output_tokens, whole.rounds > 1 ? fmt::format(", later prompts {} instead of {}",
+                                            workload->round_prompt_tokens, whole.round_prompt_tokens) : "");
     const bool repeated = std::ranges::any_of(workloads, [&](const Workload& other) { return other.name == workload->name; });
     if (repeated) throw InputError("--workload", "'" + workload->name + "' is given twice", "each workload once");
     workloads.push_back(*workload);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ struct CommonOptions {
   std::string model = "tiny-moe";
   std::string device = "auto";
   std::string workload = "chat";
+  std::optional<Workload> fixed_workload;  // as a profile has it; instead of `workload`
   std::string calibration;               // empty: the model's own
   std::uint64_t seed = 1;
   int threads = 0;                       // 0: all this process may use
@@ -30,6 +33,7 @@ struct CommonOptions {
 struct TakesOptions {
   bool model = true;
   bool workload = true;
+  bool workload_name = true;  // --workload and --seed among them: a profile may have settled both
 };
 
 // Values are checked while they are read: InputError names flag, value and what is accepted.
@@ -38,8 +42,10 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
 // Adds --json and --quiet only.
 void add_output_options(CLI::App& command, Console& console);
 
-// Workloads of --workload: names or files, separated by commas; fitted to the model.
-std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec);
+// Workloads of --workload: names or files, separated by commas. A named one is cut to the model's context, and cuts, where
+// given, says how, by name; one of a file that needs more is refused.
+std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec& spec,
+                                   std::map<std::string, std::string>* cuts = nullptr);
 
 // There is a GPU that `--device auto` could not take; empty: no GPU here, or nobody wanted one.
 std::string unused_gpu_message(const DeviceChoice& device);

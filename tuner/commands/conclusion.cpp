@@ -20,6 +20,7 @@
 #include "tuner/report/against_default.h"
 #include "tuner/report/final_section.h"
 #include "tuner/report/front_table.h"
+#include "tuner/round_values.h"
 
 namespace moetune {
 namespace {
@@ -33,6 +34,7 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
   workload.name = report.request.workload;
   if (report.request.conditions.contains("workload"))
     workload = workload_from_json(conditions.object("workload"), conditions.place("workload"));
+  if (!report.request.slo.empty()) workload.slo = parse_slo(report.request.slo);  // what was asked, not the workload's own
   const ProfileContext context{
       .model = report.request.model,
       .model_hash = report.request.model_hash,
@@ -44,7 +46,29 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
       .searcher = report.request.searcher,
       .seed = report.request.seed,
       .default_configuration = configuration_from_json(report.request.default_configuration, request)};
-  return make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
+  LaunchProfile profile = make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
+  if (!report.trials.empty()) profile.measured_at = report.trials.front().started;
+  if (!recommendation.final_round) return profile;
+  const auto add_rounds = [&](ProfilePoint& point) {
+    if (recommendation.final_round->find(point.trial) != nullptr)
+      point.rounds = round_values(point.trial, report.measured_again, report.objectives.front().metric);
+  };
+  add_rounds(profile.recommended);
+  if (profile.default_point) add_rounds(*profile.default_point);
+  if (profile.runner_up) add_rounds(*profile.runner_up);
+  return profile;
+}
+
+// What servers made of the same configuration stays in the profile when it is written again: the log does not hold it.
+std::vector<Confirmation> confirmations_in(const std::string& file, const std::map<std::string, std::string>& configuration) {
+  std::error_code ignored;  // unreadable counts as absent
+  if (!fs::exists(file, ignored)) return {};
+  try {
+    const LaunchProfile earlier = load_launch_profile(file);
+    if (earlier.recommended.configuration == configuration) return earlier.confirmations;
+  } catch (const InputError&) {  // of another build, or damaged: the new profile replaces it
+  }
+  return {};
 }
 
 }  // namespace
@@ -57,6 +81,7 @@ ChoiceInput choice_input(const RunReport& report) {
                                                                      report.run_path + "/request.json"),
                     .accuracy_parameters = accuracy_parameters(),
                     .slo = std::nullopt,
+                    .slo_required = report.request.slo_asked,
                     .measured_again = report.measured_again};
   if (!report.request.slo.empty()) input.slo = parse_slo(report.request.slo);
   return input;
@@ -77,12 +102,15 @@ Conclusion conclude(const std::string& run_path, const std::string& gate) {
   write_report_files(report);
   const std::string profile_file = run_path + "/profile.json";
   if (recommendation.trial) {
-    conclusion.profile = to_json_value(profile_of(report, recommendation));
+    LaunchProfile profile = profile_of(report, recommendation);
+    profile.confirmations = confirmations_in(profile_file, profile.recommended.configuration);
+    conclusion.profile = to_json_value(profile);
     write_file_atomically(profile_file, conclusion.profile->dump(2) + "\n");
   } else {
     fs::remove(profile_file);  // an earlier, laxer gate may have left one
   }
-  if (recommendation.verdict == Recommendation::Verdict::nothing_measured)
+  if (recommendation.verdict == Recommendation::Verdict::nothing_measured ||
+      recommendation.verdict == Recommendation::Verdict::nothing_keeps_slo)
     conclusion.code = ExitCode::no_feasible_configuration;
   return conclusion;
 }
@@ -92,12 +120,14 @@ std::string Conclusion::text() const {
   std::string text;
   if (const auto note = report.request.conditions.find("model_note"); note != report.request.conditions.end() && note->is_string())
     text += paragraph(report.request.model + ": " + note->get<std::string>() + ".");
+  if (const auto note = report.request.conditions.find("pauses"); note != report.request.conditions.end() && note->is_string())
+    text += paragraph("The workload's time: " + note->get<std::string>() + ".");
   if (!report.verdict.caution.empty()) text += paragraph(report.verdict.caution);
   text += paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
   if (report.verdict.final_round) text += paragraph(final_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
-  text += fmt::format("\n{}/: report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
+  text += fmt::format("\n{}/: report.html, report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
   if (!report.verdict.recommended) return text + "Nothing is recommended, so there is no profile.";
   return text + "Launch: " + report.trial(*report.verdict.recommended).configuration.key();
 }
@@ -130,7 +160,7 @@ std::string save_profile(const nlohmann::json& profile) {
 
 Slo parse_slo(const std::string& text) {
   const auto [metric, limit] = parse_assignment("--slo", text, "metric=time, such as tpot_p99=20ms");
-  const std::vector<std::string> metrics = {"tpot_p99", "ttft_p99", "tpot", "ttft", "task_tax"};
+  const std::vector<std::string> metrics = slo_metrics();
   if (std::ranges::find(metrics, metric) == metrics.end())
     throw InputError("--slo", "'" + metric + "'", fmt::format("{}", fmt::join(metrics, ", ")));
   return {.metric = metric, .limit_ms = parse_milliseconds("--slo " + metric, limit)};

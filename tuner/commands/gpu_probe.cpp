@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <memory>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "tuner/child_output.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/options.h"
+#include "tuner/device_lock.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
 
@@ -26,16 +28,22 @@ constexpr std::chrono::milliseconds rest_step(100);  // as often as the driver's
 constexpr std::chrono::milliseconds rest_patience(4000);
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 constexpr double most_gb_per_s = 1e6;
+constexpr auto lock_holder = "moetune";
 constexpr auto build_problem = "this build has no GPU code: it was made without a CUDA toolkit (nvcc)";
 
 // What runs in the child.
-GpuAnswer look_for_gpu() {
+GpuAnswer look_for_gpu([[maybe_unused]] bool is_ours) {
 #if MOETUNE_HAS_CUDA
   try {
     GpuReport report;
-    const GpuPower power(gpu_bus_id(0));
+    report.bus_id = gpu_bus_id(0);
+    std::optional<DeviceLock> lock;
+    if (!is_ours && !(lock = DeviceLock::try_take(report.bus_id, lock_holder)))
+      return {.gpu = {}, .problem = "another moetune measures on it", .busy = report.bus_id};
+    const GpuPower power(report.bus_id);
     // Before measure_gpu(): its context wakes the card up.
     report.idle_watts = power.watts_at_rest(rest_step, rest_patience).value_or(0.0);
+    report.power_limit_watts = power.limit_watts().value_or(0.0);
     report.driver_version = power.driver_version();
     report.power_problem = power.problem();
     report.facts = measure_gpu(0);
@@ -63,12 +71,13 @@ double rate(const JsonFields& fields, const char* name) {
 }
 
 GpuReport report_from_json(const JsonFields& fields) {
-  fields.only({"name", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
-               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts",
+  fields.only({"name", "bus_id", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
+               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts", "power_limit_watts",
                "power_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
   facts.name = fields.text("name");
+  report.bus_id = fields.text("bus_id");
   facts.count = static_cast<int>(fields.integer("count", 1, 1024));
   facts.memory_bytes = fields.integer("memory_bytes", 1, most_bytes);
   facts.free_bytes = fields.integer("free_bytes", 0, facts.memory_bytes);
@@ -80,17 +89,32 @@ GpuReport report_from_json(const JsonFields& fields) {
   facts.link_gb_per_s = rate(fields, "link_gb_per_s");
   report.driver_version = fields.text("driver_version");
   report.idle_watts = fields.number("idle_watts");
+  report.power_limit_watts = fields.number("power_limit_watts");
   report.power_problem = fields.text("power_problem");
   return report;
+}
+
+// Until this process ends: whatever it starts from now on has the GPU to itself.
+void hold_gpu(const std::string& bus_id) {
+  static std::optional<DeviceLock> lock;
+  if (lock) return;
+  lock = wait_for_device(
+      bus_id, lock_holder,
+      [&](const std::string& other) {
+        fmt::print(stderr, "moetune: GPU {} is in use by {}: waiting until it ends (Ctrl-C gives up)\n", bus_id, other);
+      },
+      [] { return false; });
 }
 
 }  // namespace
 
 nlohmann::json to_json_value(const GpuAnswer& answer) {
+  if (!answer.busy.empty()) return {{"busy", answer.busy}, {"problem", answer.problem}};
   if (!answer.gpu) return {{"problem", answer.problem}};
   const GpuFacts& facts = answer.gpu->facts;
   return {{"gpu",
            {{"name", facts.name},
+            {"bus_id", answer.gpu->bus_id},
             {"count", facts.count},
             {"memory_bytes", facts.memory_bytes},
             {"free_bytes", facts.free_bytes},
@@ -102,19 +126,31 @@ nlohmann::json to_json_value(const GpuAnswer& answer) {
             {"read_gb_per_s", facts.read_gb_per_s},
             {"link_gb_per_s", facts.link_gb_per_s},
             {"idle_watts", answer.gpu->idle_watts},
+            {"power_limit_watts", answer.gpu->power_limit_watts},
             {"power_problem", answer.gpu->power_problem}}}};
 }
 
 GpuAnswer gpu_answer_from_json(const nlohmann::json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"gpu", "problem"});
-  if (!fields.has("gpu")) return {.gpu = {}, .problem = fields.text("problem")};
+  fields.only({"gpu", "problem", "busy"});
+  if (!fields.has("gpu")) return {.gpu = {}, .problem = fields.text("problem"), .busy = fields.text_or("busy", "")};
   return {.gpu = report_from_json(JsonFields(fields.object("gpu"), fields.place("gpu"))), .problem = ""};
 }
 
 GpuAnswer ask_for_gpu() {
   if (!build_info::has_cuda) return {.gpu = {}, .problem = build_problem};
-  return answer_of({"/proc/self/exe", "gpu-probe"});
+  GpuAnswer answer = answer_of({"/proc/self/exe", "gpu-probe"});
+  try {
+    if (!answer.busy.empty()) {
+      hold_gpu(answer.busy);
+      answer = answer_of({"/proc/self/exe", "gpu-probe", "--ours"});
+    } else if (answer.gpu) {
+      hold_gpu(answer.gpu->bus_id);
+    }
+  } catch (const std::exception& error) {
+    return {.gpu = {}, .problem = error.what()};
+  }
+  return answer;
 }
 
 GpuAnswer answer_of(const std::vector<std::string>& command) {
@@ -160,12 +196,15 @@ void describe_gpu(HardwareFingerprint& hardware, const GpuReport& gpu) {
   hardware.compute_capability = facts.compute_capability;
   hardware.multiprocessors = facts.multiprocessors;
   hardware.idle_watts = gpu.idle_watts;
+  hardware.power_limit_watts = gpu.power_limit_watts;
 }
 
 Command add_gpu_probe_command(CLI::App& program) {
   CLI::App& command = add_subcommand(program, "gpu-probe", "", "", "");
-  return {&command, [] {
-            fmt::print(stdout, "{}\n", to_json_value(look_for_gpu()).dump());
+  auto is_ours = std::make_shared<bool>(false);
+  add_flag(command, "--ours", *is_ours, "Whoever asks holds its lock");
+  return {&command, [is_ours] {
+            fmt::print(stdout, "{}\n", to_json_value(look_for_gpu(*is_ours)).dump());
             return ExitCode::done;
           }};
 }

@@ -18,20 +18,24 @@ namespace moetune {
 
 struct GpuReport {
   GpuFacts facts;
+  std::string bus_id;          // PCI address, by which NVML and the lock know it
   std::string driver_version;  // "580.95.05"; empty: not known
   double idle_watts = 0.0;     // before anything ran; 0: not known
+  double power_limit_watts = 0.0;  // 0: not known
   std::string power_problem;   // why energy cannot be read; empty: it can
 };
 
 struct GpuAnswer {
   std::optional<GpuReport> gpu;
   std::string problem;  // why there is none, in words
+  std::string busy = {};  // bus id of a GPU that was left alone, because another moetune measures on it
 };
 
 nlohmann::json to_json_value(const GpuAnswer& answer);
 GpuAnswer gpu_answer_from_json(const nlohmann::json& object, const std::string& where);  // throws InputError
 
-// Never throws: a probe that fails is an answer. Without GPU code in this build nothing is started.
+// Never throws: a probe that fails is an answer. Without GPU code in this build nothing is started. A GPU is
+// this process's from here on until it ends: where another moetune measures on it, says so and waits.
 GpuAnswer ask_for_gpu();
 GpuAnswer answer_of(const std::vector<std::string>& command);  // the same of any program
 

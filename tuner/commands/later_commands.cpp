@@ -13,14 +13,7 @@ struct LaterCommand {
 };
 
 constexpr std::array later_commands = {
-    LaterCommand{"tax", "Where a token's time goes, against a dense baseline of the same active size"},
-    LaterCommand{"trace", "Record expert routing; hit rate of every cache size and policy from one pass"},
     LaterCommand{"replay", "Race searchers on a recorded table of trials"},
-    LaterCommand{"export", "A profile as launch flags of a server"},
-    LaterCommand{"compare", "Profiles of several boxes or models side by side"},
-    LaterCommand{"ci", "Nightly: check a fresh run against a baseline profile"},
-    LaterCommand{"doctor", "What this box is and what is wrong with it"},
-    LaterCommand{"confirm", "Measure a running server with a workload; confirm or refute a profile"},
     LaterCommand{"merge", "Join runs of several boxes, keyed by fingerprint"},
 };
 
@@ -34,7 +27,7 @@ std::vector<Command> add_later_commands(CLI::App& program) {
     const std::string name = later.name;
     commands.push_back({&options, [name]() -> ExitCode {
                           throw InputError(name, "this build does not have this command yet",
-                                           "tune, measure, logits, report, list, validate");
+                                           "tune, measure, tax, ci, logits, trace, report, export, compare, confirm, doctor, list, validate");
                         }});
   }
   return commands;

@@ -21,6 +21,9 @@
 #include "tuner/commands/nearest.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
+#include "tuner/export/claims.h"
+#include "tuner/export/knob_names.h"
+#include "tuner/export/server_table.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
 #include "tuner/searcher.h"
@@ -201,6 +204,33 @@ Listing list_profiles() {
   return listing;
 }
 
+Listing list_servers() {
+  Listing listing{.table = {.headings = {"server", "name", "knobs said", "flags", "facts of version"},
+                            .alignment = {Align::left, Align::left, Align::right, Align::right, Align::left}},
+                  .remarks = wrapped("knobs said: those that the server has a flag, a variable or a default for; 'moetune export --server NAME' says which.", 80, 0)};
+  const KnobNames names = read_knob_names(server_tables_folder() + "/names.json");
+  for (const ServerTable& table : read_server_tables(server_tables_folder())) {
+    const auto said = std::ranges::count_if(names.knobs, [&](const KnobName& knob) {
+      const auto rules = table.settings.find(knob.setting);
+      return rules != table.settings.end() && std::ranges::any_of(rules->second, [](const SettingRule& rule) { return rule.none.empty(); });
+    });
+    listing.table.rows.push_back({table.server, table.name, std::to_string(said), std::to_string(table.flags.size()) + (table.flags_complete ? "" : "+"), table.version});
+    listing.document.push_back({{"server", table.server}, {"name", table.name}, {"spellings", table.spellings}, {"version", table.version}, {"source", table.source},
+                                {"not_read", table.not_read}, {"flags", table.flags.size()}, {"flags_complete", table.flags_complete}, {"knobs_said", said}});
+  }
+  return listing;
+}
+
+Listing list_claims() {
+  Listing listing{.table = {.headings = {"verdict", "what is said, and what is known"}}, .when_empty = "no claims come with this build"};
+  if (claims_file().empty()) return listing;
+  for (const Claim& claim : read_claims(claims_file())) {
+    listing.table.rows.push_back({claim.verdict, claim.claim + ": " + claim.fact});
+    listing.document.push_back({{"id", claim.id}, {"flags", claim.flags}, {"claim", claim.claim}, {"verdict", claim.verdict}, {"fact", claim.fact}, {"source", claim.source}});
+  }
+  return listing;
+}
+
 struct Kind {
   std::string name;
   std::function<Listing()> list;
@@ -209,7 +239,8 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {{"models", list_models},       {"spaces", list_spaces},   {"workloads", list_workloads},
                                         {"profiles", list_profiles},   {"knobs", list_knobs},     {"metrics", list_metrics},
-                                        {"searchers", list_searchers}};
+                                        {"searchers", list_searchers}, {"servers", list_servers},
+                                        {"claims", list_claims}};
   return all;
 }
 
@@ -218,7 +249,6 @@ ExitCode run_list(const std::string& what, const Console& console) {
   for (const Kind& kind : kinds()) names.push_back(kind.name);
   const std::string accepted = fmt::format("{}", fmt::join(names, ", "));
   if (what.empty()) throw InputError("list", "nothing is named", accepted);
-  if (what == "servers" || what == "claims") throw InputError("list", "'" + what + "': this build does not have them yet", accepted);
   const auto kind = std::ranges::find(kinds(), what, &Kind::name);
   if (kind == kinds().end()) {
     const std::string closest = nearest(what, names);
@@ -241,8 +271,8 @@ Command add_list_command(CLI::App& program) {
   };
   auto options = std::make_shared<Options>();
   CLI::App& command =
-      add_subcommand(program, "list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers");
-  add_text_option(command, "what", options->what, "", "models | spaces | workloads | profiles | knobs | metrics | searchers");
+      add_subcommand(program, "list", "What there is: models, spaces, workloads, profiles, knobs, metrics, searchers, servers, claims");
+  add_text_option(command, "what", options->what, "", "models | spaces | workloads | profiles | knobs | metrics | searchers | servers | claims");
   add_output_options(command, options->console);
   return {&command, [options] { return run_list(options->what, options->console); }};
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/routing_file.h"
 #include "tuner/commands/study.h"
+#include "tuner/interruption.h"
 
 namespace moetune {
 namespace {
@@ -48,18 +50,22 @@ std::string parse_feed(const std::string& flag, const std::string& text) {
   throw InputError(flag, "'" + text + "'", "step, prefill");
 }
 
-// Ids separated by commas, blanks or line ends.
-std::vector<std::int32_t> parse_tokens(const std::string& where, std::string text, int vocabulary) {
-  std::ranges::replace_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }, ',');
-  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ',' && b == ','; }), text.end());
-  if (text.starts_with(',')) text.erase(0, 1);
-  if (text.ends_with(',')) text.pop_back();
+// Ids separated by commas, blanks or line ends; a comma stands between two of them.
+std::vector<std::int32_t> parse_tokens(const std::string& where, const std::string& text, int vocabulary) {
   std::vector<std::int32_t> ids;
-  if (text.empty()) throw InputError(where, "no token", "token ids separated by commas");
-  for (const std::string& item : split_list(where, text)) {
-    const std::string place = where + ": token " + std::to_string(ids.size());
-    ids.push_back(static_cast<std::int32_t>(parse_whole_number(place, item, 0, vocabulary - 1)));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw InputError(where, "no token", "token ids separated by commas");
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    std::istringstream words(part);
+    const std::size_t before = ids.size();
+    for (std::string word; words >> word;) {
+      const std::string place = where + ": token " + std::to_string(ids.size());
+      ids.push_back(static_cast<std::int32_t>(parse_whole_number(place, word, 0, vocabulary - 1)));
+    }
+    if (ids.size() == before)
+      throw InputError(where + ": token " + std::to_string(ids.size()), "nothing before a comma", "a token id between two commas");
   }
+  if (text.ends_with(',')) throw InputError(where + ": token " + std::to_string(ids.size()), "nothing behind the last comma", "a token id");
   return ids;
 }
 
@@ -142,8 +148,9 @@ ExitCode run_logits(const LogitsOptions& options) {
   const std::int64_t memory = device.gpu ? plannable_bytes(device.gpu->facts) : 0;
   if (const auto objection = objection_to(spec, engine_options, limits, memory)) throw NoFeasibleConfiguration(*objection);
 
+  const Interruption interruption;  // before there is a file: a half one must not be left behind
   // Files come first: a wrong path must not cost the time of loading a model.
-  Routing routing(options, spec, std::ssize(ids), effective_top_k(spec, engine_options));
+  Routing routing(options, spec, std::ssize(ids), routing_width(spec, engine_options));
   NpyWriter file(options.out, std::ssize(ids), spec.vocabulary);
   if (const std::string words = unused_gpu_message(device); !words.empty()) options.common.console.warn(words);
   Engine engine(checkpoint, engine_options, limits);
@@ -151,6 +158,10 @@ ExitCode run_logits(const LogitsOptions& options) {
   const auto vocabulary = static_cast<std::size_t>(spec.vocabulary);
   std::vector<StepToken> step;
   for (std::size_t next = 0; next < ids.size();) {
+    if (interruption.requested()) {
+      options.common.console.warn("moetune: interrupted, nothing is written");
+      return ExitCode::interrupted;
+    }
     step.clear();
     routing.step_begins_at(static_cast<std::int64_t>(next));
     for (; next < ids.size() && std::ssize(step) < step_tokens; ++next)

@@ -2,6 +2,8 @@
 // several worker processes, one after the other: replicate.h.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,18 +14,19 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/live_words.h"
 #include "tuner/commands/measure_op.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/commands/temporary_folder.h"
 #include "tuner/interruption.h"
 #include "tuner/metric_facts.h"
-#include "tuner/printable.h"
 #include "tuner/json_facts.h"
 #include "tuner/replicate.h"
+#include "tuner/sample_series.h"
 #include "tuner/statistics.h"
-#include "tuner/terminal.h"
 
 namespace moetune {
 namespace {
@@ -40,23 +43,8 @@ struct MeasureOptions {
   TargetOptions target;
   std::vector<std::string> settings;
   double budget_seconds = 10.0;
+  std::string samples_out;
   MeasureOpOptions op;
-};
-
-// What happens now, on one line that the next words replace; nothing where there is no terminal.
-class LiveWords {
- public:
-  explicit LiveWords(const Console& console) : is_shown_(terminal_of(2).interactive && !console.quiet) {}
-
-  void show(const std::string& words) const {
-    if (is_shown_) fmt::print(stderr, "\r\033[K{}", fitted(words, 79));
-  }
-  void clear() const {
-    if (is_shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool is_shown_;
 };
 
 // "0.409 - 0.415", in the unit of the value; empty without an interval.
@@ -109,18 +97,28 @@ std::string stop_text(const Metrics& metrics) {
                      rate->second.stopped);
 }
 
+std::string throttle_text(const Metrics& metrics) {
+  const auto rate = metrics.find("tokens_per_s");
+  if (rate == metrics.end() || rate->second.throttled == 0) return "";
+  return fmt::format("Left out: {} runs while the machine was throttled.", rate->second.throttled);
+}
+
 // The processes' own medians, smallest first, so that an interval can be seen to come from them.
-std::string processes_text(const std::vector<Metrics>& processes) {
+std::string processes_text(const std::vector<Metrics>& processes, const Metrics& over_all) {
   constexpr auto metric = "tpot_ms";
   std::vector<double> medians;
   for (const Metrics& metrics : processes)
     if (const auto found = metrics.find(metric); found != metrics.end()) medians.push_back(found->second.value);
-  if (medians.size() < 2) return "";
+  if (medians.size() < 2 || !over_all.contains(metric)) return "";
+  const Measurement& all = over_all.at(metric);
   std::ranges::sort(medians);
   std::vector<std::string> words;
   for (const double value : medians) words.push_back(number_text(metric, value));
   std::string text = fmt::format("{} of each process: {}", metric, fmt::join(words, " "));
-  if (!median_interval(medians))
+  if (all.effective)
+    text += fmt::format("\nNeighbouring processes resemble each other: they tell as much as {:.0f} independent ones, and the interval "
+                        "comes from blocks of them.", *all.effective);
+  if (!has_known_confidence(all))
     text += fmt::format("\nOnly {} processes in {} times --budget: the interval is the range of their own ones, without a known "
                         "confidence. A larger --budget gives more.", medians.size(), patience);
   return text;
@@ -132,7 +130,7 @@ void print_trial(const Study& study, const Replication& replication, const Conso
   console.result("configuration: " + trial.configuration.key() + "\n");
   console.result(metrics_table(trial.metrics));
   console.result("\n" + origin_text(trial.metrics) + (study.made_up ? " All of it is made up." : ""));
-  for (const std::string& text : {stop_text(trial.metrics), processes_text(replication.processes)})
+  for (const std::string& text : {stop_text(trial.metrics), processes_text(replication.processes, trial.metrics), throttle_text(trial.metrics)})
     if (!text.empty()) console.result(text);
   // The strictest gate that is met says the most; none met, the widest one says by how much.
   GateJudgement judgement;
@@ -178,13 +176,32 @@ ExitCode code_of(const Trial& trial) {
   return ExitCode::our_fault;
 }
 
+// Begins the file of raw times, to which the workers append, and tells them of it.
+void begin_samples(const std::string& flag, const std::string& path, const Configuration& configuration, Study& study) {
+  if (study.made_up) throw InputError(flag, "with --target synthetic, which takes no samples", "the engine");
+  const std::filesystem::path file = std::filesystem::absolute(path);
+  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file))
+    throw InputError(flag, "'" + path + "' is no regular file", "a file to write");
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << header_line({{"model", study.model.name},
+                      {"model_hash", study.model.content_hash},
+                      {"workload", to_json_value(study.workload)},
+                      {"configuration", to_json_value(configuration)},
+                      {"hardware", to_json_value(study.hardware)}});
+  if (!out.flush()) throw InputError(flag, "'" + path + "' cannot be written", "a file to write");
+  study.worker_setup.at("engine")["samples_out"] = file.string();
+}
+
 ExitCode run_measure(const MeasureOptions& options) {
+  if (!options.op.ops.empty() && !options.samples_out.empty())
+    throw InputError("--samples-out", "with --op", "a configuration, not single ops");
   if (!options.op.ops.empty()) return measure_ops(options.common, options.op, options.settings);
   const Console& console = options.common.console;
   const double seconds_each = options.budget_seconds / fresh_processes;
   const std::vector<Study> studies = studies_of(options.common, options.target, seconds_each);
   if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
-  const Study& study = studies.front();
+  const TemporaryFolder folder;
+  Study study = with_folder(studies.front(), folder.path());
   const Configuration configuration = configuration_from_settings(study, options.settings);
   for (const std::string& remark : study.remarks) console.log(remark);
   if (const auto objection = study.objection(configuration)) {
@@ -195,6 +212,7 @@ ExitCode run_measure(const MeasureOptions& options) {
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
   for (const std::string& warning : study.warnings) console.warn(warning);
 
+  if (!options.samples_out.empty()) begin_samples("--samples-out", options.samples_out, configuration, study);
   const Interruption interruption;
   LiveWords live(console);
   ReplicationSettings settings{.everything = options.target.runner_settings(study, seconds_each),
@@ -240,8 +258,11 @@ Command add_measure_command(CLI::App& program) {
                       "Change a knob; any number of times; see 'moetune list knobs'");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Most time for timing, over all processes; ends earlier when intervals are narrow", "10s");
+  add_text_option(command, "--samples-out", options->samples_out, "FILE",
+                  "Also keep the raw times of every run and token, one JSON object a line");
   add_measure_op_options(command, options->op);
   add_common_options(command, options->common, {.model = true, .workload = true});
+  refuse_beside_op(command, {"--workload", "--calibration", "--budget", "--usd-per-hour"});
   const auto testing_options = add_target_options(command, options->target);
   return {&command, [options] { return run_measure(*options); }, testing_options};
 }

@@ -1,7 +1,9 @@
 #include "tuner/commands/measure_op.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 #include "engine/option_rules.h"
 #include "engine/probe.h"
 #include "tuner/commands/gpu_probe.h"
+#include "tuner/commands/live_words.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
@@ -27,6 +30,9 @@ constexpr std::int64_t most_tokens = 1 << 16;
 constexpr std::int64_t usual_context = 512;
 constexpr std::int64_t read_bytes_gpu = std::int64_t{256} << 20;  // of one of 16 blocks
 constexpr std::int64_t read_bytes_cpu = std::int64_t{64} << 20;
+// What one op or layer on one device cannot show.
+constexpr std::array<std::string_view, 5> knobs_of_whole_runs{"tensor_parallel", "expert_parallel", "max_sequences", "prefix_cache",
+                                                              "prefill_chunk"};
 constexpr int least_runs = 6;  // below, the median has no interval
 
 std::vector<std::string> ops_of(const std::string& text, const ModelSpec& spec) {
@@ -60,7 +66,7 @@ struct Rates {
 struct Shares {
   double microseconds;
   std::optional<Interval> interval;
-  double read_share;
+  double read_share;  // above 1 it did not come from memory; see is_in_cache()
   std::optional<double> tensor_share;
 };
 Shares shares_of(const OpTiming& timing, const Rates& rates) {
@@ -74,6 +80,9 @@ Shares shares_of(const OpTiming& timing, const Rates& rates) {
   return shares;
 }
 
+// Faster than memory can be read: what it needed was in a cache, and a share of memory's rate says nothing about it.
+bool is_in_cache(const Shares& shares) { return shares.read_share > 1.0; }
+
 nlohmann::json to_json(const OpTiming& timing, const Shares& shares) {
   nlohmann::json object = {{"op", timing.op},
                            {"tokens", timing.tokens},
@@ -83,7 +92,8 @@ nlohmann::json to_json(const OpTiming& timing, const Shares& shares) {
                            {"n", timing.microseconds.size()},
                            {"bytes", timing.cost.bytes},
                            {"flops", timing.cost.flops},
-                           {"read_share", shares.read_share},
+                           {"read_share", is_in_cache(shares) ? nlohmann::json() : nlohmann::json(shares.read_share)},
+                           {"in_cache", is_in_cache(shares)},
                            {"tensor_share", nullptr},
                            {"distinct_layers", timing.layers},
                            {"caches_emptied", timing.is_flushed},
@@ -102,7 +112,7 @@ std::vector<std::string> row_of(const OpTiming& timing, const Shares& shares) {
           fmt::format("{:.2f}", shares.microseconds),
           shares.interval ? fmt::format("{:.2f} - {:.2f}", shares.interval->low, shares.interval->high) : "",
           fmt::format("{:.2f}", 1e-6 * timing.cost.bytes),
-          fmt::format("{:.1f}", 100.0 * shares.read_share),
+          is_in_cache(shares) ? "in cache" : fmt::format("{:.1f}", 100.0 * shares.read_share),
           shares.tensor_share ? fmt::format("{:.1f}", 100.0 * *shares.tensor_share) : "",
           fmt::format("{}{}", timing.layers, timing.is_flushed ? " *" : "")};
 }
@@ -114,6 +124,9 @@ EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions
   if (!options.type.empty()) set_knob(engine, "expert_quant", options.type);
   for (const std::string& setting : settings) {
     const auto [knob, value] = parse_assignment("--set", setting, setting_words);
+    if (std::ranges::find(knobs_of_whole_runs, knob) != knobs_of_whole_runs.end())
+      throw InputError("--set", setting + " with --op: single ops run on one rank, without a load",
+                       "knobs other than " + fmt::format("{}", fmt::join(knobs_of_whole_runs, ", ")));
     set_knob(engine, knob, value);
   }
   return engine;
@@ -152,6 +165,10 @@ void add_measure_op_options(CLI::App& command, MeasureOpOptions& options) {
   for (CLI::Option* detail : details) detail->needs(op);
 }
 
+void refuse_beside_op(CLI::App& command, const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) command.get_option(flag)->excludes("--op");
+}
+
 ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options,
                      const std::vector<std::string>& settings) {
   const Console& console = common.console;
@@ -164,6 +181,8 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   const EngineOptions engine = engine_options(common, options, settings, device.kind);
   HardwareFingerprint hardware = probe_hardware(common.threads);
   if (device.gpu) describe_gpu(hardware, *device.gpu);
+  // As many layers as fit are made: into what is free now, not into what the machine has.
+  if (!device.gpu) hardware.device_bytes = std::min(hardware.device_bytes, available_memory_bytes());
   if (common.device_memory_bytes > 0)
     hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
   const std::int64_t context = options.context > 0 ? options.context
@@ -173,7 +192,9 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
     throw InputError("--context", std::to_string(context),
                      fmt::format("at least the {} tokens of --prompt", most));
 
-  console.log(fmt::format("making weights of {}", spec.name));
+  const LiveWords live(console);
+  console.log(fmt::format("making weights of {}, within {:.1f} GiB", spec.name,
+                          static_cast<double>(hardware.device_bytes) / 1073741824.0));
   OpBench bench(checkpoint, engine,
                 {.ops = ops,
                  .tokens = most,
@@ -192,12 +213,16 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
               .rows = {}};
   nlohmann::json results = nlohmann::json::array();
   bool any_flushed = false;
+  bool any_in_cache = false;
   int fewest = kWantedLayers;
   for (const std::string& op : ops)
     for (const std::int64_t tokens : counts) {
+      live.show(fmt::format("timing {}, {} tokens", op, tokens));
       const OpTiming timing = bench.time(op, tokens, options.runs);
+      live.clear();
       const Shares shares = shares_of(timing, rates);
       any_flushed = any_flushed || timing.is_flushed;
+      any_in_cache = any_in_cache || is_in_cache(shares);
       if (op != "head") fewest = std::min(fewest, timing.layers);
       table.rows.push_back(row_of(timing, shares));
       results.push_back(to_json(timing, shares));
@@ -214,6 +239,8 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                                 spec.is_synthetic ? "no more fit into memory" : "the model has no more"));
   if (any_flushed)
     notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
+  if (any_in_cache)
+    notes.emplace_back("in cache: faster than memory can be read, so that a share of its rate would say nothing.");
   if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
                              name_of(expert_type(spec, engine)), context, where));

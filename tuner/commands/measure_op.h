@@ -20,6 +20,9 @@ struct MeasureOpOptions {
 
 void add_measure_op_options(CLI::App& command, MeasureOpOptions& options);
 
+// Options that mean nothing to single ops: given beside --op they are refused, not dropped. They must have been added.
+void refuse_beside_op(CLI::App& command, const std::vector<std::string>& flags);
+
 // settings: of --set.
 ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options, const std::vector<std::string>& settings);
 

@@ -23,6 +23,11 @@ CLI::Option* add_repeated_option(CLI::App& command, const std::string& flag, std
   return command.add_option(flag, values, help)->type_name(type)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+CLI::Option* add_words_option(CLI::App& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
+                              const std::string& help) {
+  return command.add_option(name, values, help)->type_name(type);
+}
+
 CLI::Option* add_flag(CLI::App& command, const std::string& flag, bool& value, const std::string& help, const std::string& group) {
   return command.add_flag(flag, value, help)->group(group);
 }

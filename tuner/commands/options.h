@@ -26,6 +26,9 @@ CLI::Option* add_text_option(CLI::App& command, const std::string& flag, std::st
 // Given any number of times.
 CLI::Option* add_repeated_option(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
                                  const std::string& type, const std::string& help);
+// Any number of words by their place.
+CLI::Option* add_words_option(CLI::App& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
+                              const std::string& help);
 CLI::Option* add_flag(CLI::App& command, const std::string& flag, bool& value, const std::string& help,
                       const std::string& group = "Options");
 // read is called with the text that was given, and may throw InputError.

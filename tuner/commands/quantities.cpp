@@ -20,6 +20,7 @@ struct Unit {
 
 constexpr std::array durations = {Unit{"s", 1.0}, Unit{"m", 60.0}, Unit{"h", 3600.0}};
 constexpr std::array response_times = {Unit{"ms", 1.0}, Unit{"s", 1000.0}};
+constexpr std::array shares = {Unit{"%", 0.01}, Unit{" %", 0.01}};
 constexpr std::array sizes = {Unit{"", 1.0},       Unit{"B", 1.0},       Unit{"KB", 1e3},         Unit{"MB", 1e6},
                               Unit{"GB", 1e9},     Unit{"TB", 1e12},     Unit{"KiB", 1024.0},     Unit{"MiB", 1048576.0},
                               Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
@@ -44,6 +45,12 @@ double parse_duration_seconds(const std::string& flag, const std::string& text) 
   // A year: longer is a slip of the finger, and stays far from what a clock's arithmetic can hold.
   if (!seconds || *seconds > 366.0 * 86400.0) throw InputError(flag, quoted(text), "a time with its unit, such as 90s, 20m or 2h");
   return *seconds;
+}
+
+double parse_per_cent(const std::string& flag, const std::string& text) {
+  const std::optional<double> share = number_with_unit(text, shares);
+  if (!share || *share > 1.0) throw InputError(flag, quoted(text), "a percentage such as 5%, at most 100%");
+  return *share;
 }
 
 double parse_milliseconds(const std::string& flag, const std::string& text) {

@@ -24,6 +24,9 @@ std::vector<std::string> split_list(const std::string& flag, const std::string& 
 // "20ms", "1.5s"; the unit has to be there. Milliseconds, above 0.
 double parse_milliseconds(const std::string& flag, const std::string& text);
 
+// "5%", "0.5 %"; a bare number is refused, because 0.05 and 5 could mean the same. A share, above 0 and at most 1.
+double parse_per_cent(const std::string& flag, const std::string& text);
+
 // "name=value" -> {"name", "value"}; accepted: in words, for the message.
 std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted);
 

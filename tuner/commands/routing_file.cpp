@@ -30,11 +30,11 @@ void check_ids(const RoutingTable& table, const ModelSpec& spec, const std::stri
       const std::span<const std::int32_t> ids = table.ids(token, layer);
       for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto place = [&] { return fmt::format("{}, token {}, layer {}", where, token, layer); };
-        if (ids[i] < 0 || ids[i] >= spec.experts)
+        if (ids[i] < -1 || ids[i] >= spec.experts)
           throw InputError(place(), fmt::format("expert {}", ids[i]),
-                           fmt::format("0 to {}", spec.experts - 1));
+                           fmt::format("0 to {}, -1 for none", spec.experts - 1));
         for (std::size_t before = 0; before < i; ++before)
-          if (ids[before] == ids[i])
+          if (ids[i] >= 0 && ids[before] == ids[i])
             throw InputError(place(), fmt::format("expert {} twice", ids[i]), "different experts");
       }
     }

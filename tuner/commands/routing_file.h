@@ -1,6 +1,6 @@
 // Which experts a run chose, as a file: a safetensors file (https://huggingface.co/docs/safetensors) with two
 // tensors,
-//   expert_ids      I32 (tokens, MoE layers, k)  best first, as the router ordered them
+//   expert_ids      I32 (tokens, MoE layers, k)  best first, as the router ordered them; -1: none
 //   expert_weights  F32 (tokens, MoE layers, k)  what their outputs were multiplied by; not read back
 // `logits --routing-out` writes it and `--routing-from` takes the ids of one, whoever wrote it. Start at
 // RoutingTable.

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -61,7 +62,7 @@ std::string default_value(const Study& study, const Knob& knob) {
   if (knob.name == "top_k") return std::to_string(study.model.experts_per_token);
   EngineOptions options = default_options(study.device);
   if (knob.name == "expert_cache" && !study.made_up) {
-    const double share = largest_cache_fraction(study.model, options, limits_of(study.workload, study.device), study.hardware.device_bytes);
+    const double share = largest_cache_fraction(study.model, options, limits_of(study.workload, options), study.hardware.device_bytes);
     // Nothing fits: the whole cache is asked for, and the objection to it says what is missing.
     if (share > 0.0) options.expert_cache_fraction = share;
   }
@@ -95,11 +96,17 @@ Fold fold_for(const ModelSpec& spec, const std::vector<Workload>& workloads, con
   const std::int64_t distance = cold_reuse_bytes(device);
   Fold most;
   for (const Workload& workload : workloads) {
-    const Fold fold = choose_fold(spec, default_options(device), limits_of(workload, device), hardware.device_bytes, distance);
+    const Fold fold = choose_fold(spec, default_options(device), limits_of(workload, default_options(device)), hardware.device_bytes, distance);
     if (fold.fold == 0) return fold;
     if (fold.fold > most.fold) most = fold;
   }
   return most;
+}
+
+// What neither the load nor the model takes, and what does not fit; bytes: 0: memory is not looked at.
+std::optional<std::string> objection_of(const ModelSpec& model, const Workload& workload, const EngineOptions& options, std::int64_t bytes) {
+  if (const auto objection = objection_to_load(workload, options)) return objection->text();
+  return objection_to(model, options, limits_of(workload, options), bytes);
 }
 
 // Of all routed experts as they ship.
@@ -127,6 +134,8 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   study.device = device.kind;
   study.unused_gpu = unused_gpu_message(device);
   if (device.gpu) study.warnings = warnings_about(*device.gpu);
+  study.counts_energy = device.gpu && device.gpu->power_problem.empty();
+  if (device.gpu) study.gpu_bus_id = device.gpu->bus_id;
   study.why_cpu = device.why_cpu;
   const TokenSource text = calibration_tokens(checkpoint, common.calibration, 1 << 16);
   study.conditions = {{"workload", to_json_value(workload)},
@@ -138,6 +147,7 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
                       {"latency_seconds", latency_seconds}};
   if (common.usd_per_hour > 0.0) study.conditions["usd_per_hour"] = common.usd_per_hour;
   if (const std::string note = model_note(study.model); !note.empty()) study.conditions["model_note"] = note;
+  if (const std::string note = pauses_note(workload); !note.empty()) study.conditions["pauses"] = note;
   if (study.model.is_synthetic)
     add_synthetic_remarks(study.model, study);
   else if (!text.from_text)
@@ -155,17 +165,19 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   setup.usd_per_hour = common.usd_per_hour;
   study.worker_setup = {{"target", "engine"}, {"engine", to_json_value(setup)}};
 
-  const auto check = [model = study.model, limits = limits_of(workload, device.kind), kind = device.kind, threads = common.threads](
-                         const Configuration& configuration, std::int64_t device_bytes) {
-    return objection_to(model, options_of(configuration, kind, threads), limits, device_bytes);
+  const auto check = [model = study.model, workload, kind = device.kind, threads = common.threads](const Configuration& configuration,
+                                                                                                    std::int64_t device_bytes) {
+    return objection_of(model, workload, options_of(configuration, kind, threads), device_bytes);
   };
   study.objection = [check, memory = hardware.device_bytes](const Configuration& configuration) {
     return check(configuration, memory);
   };
-  study.kind_of_objection = [check, model = study.model, limits = limits_of(workload, device.kind), kind = device.kind,
+  study.kind_of_objection = [check, model = study.model, workload, kind = device.kind,
                              memory = hardware.device_bytes](const Configuration& configuration) -> std::optional<std::string> {
     // Without what would be accepted instead: that differs from one configuration to the next.
-    if (const auto objection = objection_to_options(model, options_of(configuration, kind, 0), limits))
+    const EngineOptions options = options_of(configuration, kind, 0);
+    if (const auto objection = objection_to_load(workload, options)) return objection->knob + ": " + objection->found;
+    if (const auto objection = objection_to_options(model, options, limits_of(workload, options)))
       return objection->knob + ": " + objection->found;
     if (check(configuration, memory)) return "needs more memory than the " + size_in_words(memory) + " there";
     return std::nullopt;
@@ -194,18 +206,21 @@ std::string study_text(const Study& study) {
   if (workload.sequences > 1) shape += fmt::format(", {} sequences", workload.sequences);
   if (workload.rounds > 1) shape += fmt::format(", {} rounds", workload.rounds);
   const std::string note = model_note(study.model);
+  std::string notes;
+  for (const char* note_on : {"workload_cut", "pauses"})
+    if (study.conditions.contains(note_on)) notes += "\n" + study.conditions.at(note_on).get<std::string>();
   const std::string model = study.model.name + (note.empty() ? "" : " (" + note + ")");
   if (study.device == DeviceKind::cuda)
-    return fmt::format("{}, workload {} ({})\ncuda: {}", model, workload.name, shape, gpu_text(study.hardware));
+    return fmt::format("{}, workload {} ({}){}\ncuda: {}", model, workload.name, shape, notes, gpu_text(study.hardware));
   const std::string why_cpu = study.why_cpu.empty() ? "" : "\nno GPU: " + study.why_cpu;
-  return fmt::format("{}, workload {} ({})\n{}: {}, {} threads, {}, {}{}", model, workload.name, shape,
+  return fmt::format("{}, workload {} ({}){}\n{}: {}, {} threads, {}, {}{}", model, workload.name, shape, notes,
                      study.hardware.device, study.hardware.cpu_name, study.hardware.cpu_cores, study.hardware.simd,
                      size_in_words(study.hardware.device_bytes), why_cpu);
 }
 
 bool is_about_memory(const Study& study, const Configuration& configuration) {
   return !study.made_up && study.objection(configuration) &&
-         !objection_to(study.model, options_of(configuration, study.device, 0), limits_of(study.workload, study.device), 0);
+         !objection_of(study.model, study.workload, options_of(configuration, study.device, 0), 0);
 }
 
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds) {
@@ -213,7 +228,8 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   std::string model = names_preset(common.model) ? common.model : fs::absolute(model_directory(common.model)).string();
   auto checkpoint = open_checkpoint(model);
   checkpoint->check_finite();
-  const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec());
+  std::map<std::string, std::string> cuts;
+  const std::vector<Workload> workloads = workloads_of(common, checkpoint->spec(), &cuts);
   HardwareFingerprint hardware = probe_hardware(common.threads);
   if (device.gpu) describe_gpu(hardware, *device.gpu);
   if (common.device_memory_bytes > 0) hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
@@ -232,6 +248,7 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
   for (const Workload& workload : workloads) {
     studies.push_back(study_of(common, model, *checkpoint, workload, hardware, device, latency_seconds));
     if (!not_folded.empty()) studies.back().remarks.push_back(not_folded);
+    if (const auto cut = cuts.find(workload.name); cut != cuts.end()) studies.back().conditions["workload_cut"] = "workload " + workload.name + " " + cut->second;
   }
   return studies;
 }
@@ -246,6 +263,18 @@ nlohmann::json timing_setup(const Study& study, double seconds) {
   target["timing_only"] = true;
   if (!study.made_up) target["latency_seconds"] = seconds;
   return setup;
+}
+
+Study with_folder(Study study, const std::string& folder) {
+  if (!study.made_up) study.worker_setup["engine"]["study_folder"] = folder;
+  return study;
+}
+
+Study with_slo(Study study, const Slo& slo) {
+  study.workload.slo = slo;
+  study.conditions["workload"] = to_json_value(study.workload);
+  if (!study.made_up) study.worker_setup["engine"]["workload"] = to_json_value(study.workload);
+  return study;
 }
 
 Study synthetic_study(const CommonOptions& common, const std::string& settings) {
@@ -315,14 +344,13 @@ Configuration configuration_from_settings(const Study& study, const std::vector<
 }
 
 std::string nearest_misfit(const Study& study, const SearchSpace& space) {
-  const EngineLimits limits = limits_of(study.workload, study.device);
   std::optional<Configuration> nearest;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::uint64_t rank = 0; rank < std::min(space.declared_size(), most_looked_at); ++rank) {
     const Configuration configuration = space.at(rank);
     const EngineOptions options = options_of(configuration, study.device, 0);
-    if (space.objection(configuration) || objection_to(study.model, options, limits, 0)) continue;
-    const std::int64_t bytes = plan_memory(study.model, options, limits).total();
+    if (space.objection(configuration) || objection_of(study.model, study.workload, options, 0)) continue;
+    const std::int64_t bytes = plan_memory(study.model, options, limits_of(study.workload, options)).total();
     if (bytes >= least) continue;
     least = bytes;
     nearest = configuration;
@@ -333,6 +361,7 @@ std::string nearest_misfit(const Study& study, const SearchSpace& space) {
                                  size_in_words(study.hardware.device_bytes));
   // One more step of one knob, in the order of what it costs in accuracy.
   const EngineOptions options = options_of(*nearest, study.device, 0);
+  const EngineLimits limits = limits_of(study.workload, options);
   const double share = largest_cache_fraction(study.model, options, limits, study.hardware.device_bytes);
   if (share > 0.0) return text + fmt::format("; expert_cache={} would free them", number_text(share));
   constexpr std::array candidates = {std::pair{"expert_quant", "int4"}, std::pair{"kv_type", "bf16"},

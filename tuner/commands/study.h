@@ -25,9 +25,11 @@ struct Study {
   HardwareFingerprint hardware;
   nlohmann::json conditions;     // whatever else changes a measurement; stands in request.json
   nlohmann::json worker_setup;   // for worker.cpp
+  bool counts_energy = false;    // of the device that is measured
   bool made_up = false;          // synthetic target: no number of it says anything about a machine
   std::vector<std::string> remarks;  // said once, before anything is measured
   DeviceKind device = DeviceKind::cpu;
+  std::string gpu_bus_id;             // of the GPU it runs on; empty on a CPU
   std::string why_cpu;                // although a GPU would have been taken; part of study_text()
   std::string unused_gpu;             // there is one, and it cannot be used: said first and last
   std::vector<std::string> warnings;  // said even where remarks are not wanted
@@ -55,6 +57,12 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
 
 // worker_setup for processes that time configurations whose accuracy is known. seconds: most time for one.
 nlohmann::json timing_setup(const Study& study, double seconds);
+
+// The same, its processes keeping in the folder what only the first one finds out.
+Study with_folder(Study study, const std::string& folder);
+
+// The same with another service level than the workload's own: goodput is about it.
+Study with_slo(Study study, const Slo& slo);
 
 // The synthetic target; settings: JSON text for it.
 Study synthetic_study(const CommonOptions& common, const std::string& settings);

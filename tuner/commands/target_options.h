@@ -1,6 +1,7 @@
 // What is measured and how long one trial may take: options of tune and measure, some for tests only.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct TargetOptions {
   std::string target = "engine";
   std::string synthetic;             // settings of the synthetic target, JSON
   double trial_limit_seconds = 0.0;  // 0: the default
+  std::int64_t host_memory_limit_bytes = 0;  // 0: nearly all that this process may use
+  double injected_delay_ms = 0.0;            // into every layer of the engine
 
   // latency_seconds: time for timing one configuration, which the watchdog has to allow for.
   TrialRunnerSettings runner_settings(const Study& study, double latency_seconds) const;

@@ -1,10 +1,12 @@
 // moetune tune: search, measure, recommend. Puts the pieces together; the search itself is tuner/tune.h, what is concluded
 // from it conclusion.h. Start at run_study().
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,20 +15,24 @@
 #include "moetune/build_info.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
+#include "tuner/commands/box_facts_of.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/commands/measurable.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/doctor/box_json.h"
 #include "tuner/interruption.h"
 #include "tuner/json_facts.h"
 #include "tuner/progress.h"
 #include "tuner/report/front_plot.h"
 #include "tuner/run_directory.h"
 #include "tuner/searcher.h"
+#include "tuner/targets/arrivals.h"
 #include "tuner/terminal.h"
 #include "tuner/trial_log.h"
 #include "tuner/tune.h"
@@ -53,6 +59,8 @@ struct TuneOptions {
   std::string run;
   bool resume = false;
   bool save = false;
+  bool force = false;
+  std::string box;  // file; empty: this machine
   std::vector<std::string> command_line;
 };
 
@@ -88,13 +96,7 @@ std::string slo_text(const TuneOptions& options, const Study& study) {
 
 // What cannot be known of synthetic weights cannot be searched for.
 std::string objectives_of(const TuneOptions& options, const Study& study) {
-  if (!study.model.is_synthetic) return options.objectives;
-  if (options.objectives == default_objectives) return synthetic_objectives;
-  for (const Objective& objective : objectives_named(options.objectives))
-    for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
-      if (objective.metric == unknown)
-        throw InputError("--objective", "'" + objective.metric + "' is not known: " + study.model.name + " has synthetic weights",
-                         "output_snr_db, router_mass, or what is no accuracy");
+  if (study.model.is_synthetic && options.objectives == default_objectives) return synthetic_objectives;
   return options.objectives;
 }
 
@@ -112,6 +114,7 @@ RunRequest request_of(const TuneOptions& options, const Study& study, const Sear
   request.conditions = study.conditions;
   request.gate = options.gate;
   request.slo = slo_text(options, study);
+  request.slo_asked = !options.slo.empty();
   request.command = options.command_line;
   request.build = fmt::format("{} {}", build_info::version, build_info::commit);
   return request;
@@ -125,6 +128,16 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
   return run;
 }
 
+// The trials are what a run goes by: where the folder has lost the rate of arrivals that they were measured at, they give it
+// back. Returns why they could not; empty: they did, or there was nothing to do.
+std::string keep_arrival_rate(const std::string& folder, std::span<const Trial> trials) {
+  if (read_arrival_rate(folder) > 0.0) return "";
+  for (const Trial& trial : trials)
+    if (const auto rate = trial.metrics.find("arrivals_per_s"); rate != trial.metrics.end())
+      return write_arrival_rate(folder, rate->second.value);
+  return "";
+}
+
 struct StudyOutcome {
   ExitCode code = ExitCode::done;
   nlohmann::json document;
@@ -133,7 +146,7 @@ struct StudyOutcome {
 
 // seat: where it is given, only the search is run, in the worker that is found there; its final round and conclusion are left to
 // a later sitting over the same run directory.
-StudyOutcome run_study(const TuneOptions& options, const Study& study, const Interruption& interruption,
+StudyOutcome run_study(const TuneOptions& options, Study study, const Interruption& interruption,
                        const std::shared_ptr<WorkerSeat>& seat = nullptr) {
   const Console& console = options.common.console;
   const std::vector<Objective> objectives = objectives_named(objectives_of(options, study));
@@ -144,6 +157,8 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   const auto searcher = make_searcher(options.searcher, {space, legal, objectives, options.common.seed});
   RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
+  study = with_folder(std::move(study), std::filesystem::absolute(run.path()).string());
+  if (const std::string problem = keep_arrival_rate(run.path(), log.trials()); !problem.empty()) console.warn(problem);
 
   console.log(study_text(study));
   for (const std::string& remark : study.remarks) study.made_up ? console.warn(remark) : console.log(remark);
@@ -200,6 +215,28 @@ StudyOutcome run_study(const TuneOptions& options, const Study& study, const Int
   return outcome;
 }
 
+// What doctor says before anything is measured; empty: go on.
+std::optional<nlohmann::json> spoiling_findings(const TuneOptions& options, const Study& study) {
+  if (study.made_up && options.box.empty()) return std::nullopt;
+  const Console& console = options.common.console;
+  const BoxFacts box = options.box.empty() ? look_at_box(false) : read_box_file(options.box);
+  nlohmann::json spoiling = nlohmann::json::array();
+  for (const Finding& finding : findings_for(box, study.device == DeviceKind::cuda)) {
+    const std::string words = fmt::format("doctor: {}: {}; helps: {}", finding.what, finding.consequence, finding.remedy);
+    if (finding.severity == Severity::warning) console.log(words);
+    if (finding.severity != Severity::spoils) continue;
+    console.warn(words);
+    spoiling.push_back(to_json_value(finding));
+  }
+  if (spoiling.empty()) return std::nullopt;
+  if (options.force) {
+    console.warn("measuring all the same (--force): no number of this run says what the machine can do");
+    return std::nullopt;
+  }
+  console.warn("moetune: nothing was measured, it could not be trusted; --force measures all the same");
+  return spoiling;
+}
+
 ExitCode run_tune(const TuneOptions& options) {
   const Console& console = options.common.console;
   // Texts that are only looked at later are read once now: a slip must not cost the time of opening a model.
@@ -210,13 +247,21 @@ ExitCode run_tune(const TuneOptions& options) {
   if (std::ranges::find(searchers, options.searcher) == searchers.end())
     throw InputError("--searcher", "no searcher named '" + options.searcher + "'", fmt::format("{}", fmt::join(searchers, ", ")));
 
-  const std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
+  std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
+  if (!options.slo.empty())
+    for (Study& study : studies) study = with_slo(std::move(study), parse_slo(options.slo));
+  for (const Study& study : studies) require_measurable(objectives_of(options, study), study);  // before the first one is searched
   const std::string& gpu = studies.front().unused_gpu;
   if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
   for (const std::string& warning : studies.front().warnings) console.warn(warning);
   if (studies.size() > 1 && !options.run.empty())
     throw InputError("--run", "'" + options.run + "' with several workloads", "one workload, or no --run");
   if (studies.size() > 1 && options.resume) throw InputError("--resume", "with several workloads", "one workload");
+
+  if (const std::optional<nlohmann::json> findings = spoiling_findings(options, studies.front())) {
+    console.document({{"indeterminate", true}, {"findings", *findings}});
+    return ExitCode::indeterminate;
+  }
 
   const Interruption interruption;
   nlohmann::json documents = nlohmann::json::array();
@@ -263,7 +308,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
       "  moetune tune\n"
       "  moetune tune --model DIR --workload chat --budget 20m\n"
       "  moetune tune --resume\n\n"
-      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 130 interrupted with state saved.");
+      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 5 the box spoils every measurement, 130 interrupted with state saved.");
   add_text_option(command, "--space", options->space, "NAME|FILE", "What may vary; see 'moetune list spaces'");
   add_text_option(command, "--searcher", options->searcher, "NAME", "Who proposes; see 'moetune list searchers'");
   add_parsed_option(
@@ -280,6 +325,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
   add_text_option(command, "--slo", options->slo, "METRIC=TIME", "A limit a recommendation must keep, such as tpot_p99=20ms");
   add_text_option(command, "--run", options->run, "DIR", "Run directory (default: runs/<time>-<model>-<workload>)");
   add_flag(command, "--resume", options->resume, "Go on with --run DIR, or with the latest run");
+  add_flag(command, "--force", options->force, "Measure although doctor finds what spoils it (exit code 5 otherwise)");
   add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
   add_read_option(
       command, "--warm-start",
@@ -287,6 +333,8 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
       "...", "Not in this build yet");
   add_common_options(command, options->common, {.model = true, .workload = true});
   auto testing_options = add_target_options(command, options->target);
+  testing_options.push_back(
+      hidden(add_text_option(command, "--box", options->box, "FILE", "Take another box for this one; see doctor --box")));
   options->command_line = command_line;
   return {&command, [options] { return run_tune(*options); }, testing_options};
 }

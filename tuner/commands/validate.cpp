@@ -1,5 +1,7 @@
 // moetune validate: is this space, profile or run what its schema says?
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +53,28 @@ std::string words_of(const TrialLogContents& log) {
          (turns == 0 ? "" : " and " + std::to_string(turns) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
 }
 
+// What was drawn from the trials must still be about them: a point is a trial of the log with its configuration.
+void check_front(const std::string& file, const TrialLogContents& log) {
+  const nlohmann::json document = read_json_file(file);
+  const JsonFields fields(document, file);
+  fields.integer("schema", 1, 1);
+  for (const char* text : {"model", "model_hash", "workload", "gate", "reason"}) fields.text(text);
+  std::size_t place = 0;
+  for (const nlohmann::json& point : fields.array("points")) {
+    const std::string where = file + ": points[" + std::to_string(place++) + "]";
+    attempt([&] {
+      const JsonFields parts(point, where);
+      const std::int64_t number = parts.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
+      const Configuration configuration = configuration_from_json(parts.object("configuration"), parts.place("configuration"));
+      metrics_from_json(parts.object("metrics"), parts.place("metrics"));
+      const auto trial = std::ranges::find(log.trials, number, &Trial::number);
+      if (trial == log.trials.end()) return refuse(parts.place("trial"), std::to_string(number), "a trial of trials.jsonl");
+      if (trial->configuration != configuration)
+        refuse(parts.place("configuration"), configuration.key(), "that of trial " + std::to_string(number) + ", " + trial->configuration.key());
+    });
+  }
+}
+
 // Each file by itself: one that is wrong hides nothing of the others.
 std::string checked_run(const std::string& path) {
   const std::string request_file = path + "/request.json";
@@ -66,6 +90,7 @@ std::string checked_run(const std::string& path) {
   TrialLogContents log;
   if (fs::exists(path + "/trials.jsonl")) attempt([&] { log = read_trial_log(path + "/trials.jsonl"); });
   if (fs::exists(path + "/profile.json")) attempt([&] { load_launch_profile(path + "/profile.json"); });
+  if (fs::exists(path + "/front.json")) attempt([&] { check_front(path + "/front.json", log); });
   return "a run of " + words_of(log);
 }
 

@@ -8,6 +8,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/json_fields.h"
 #include "tuner/targets/engine_target.h"
+#include "tuner/targets/in_flight_signal.h"
 #include "tuner/targets/synthetic_target.h"
 #include "tuner/worker_main.h"
 
@@ -28,6 +29,7 @@ std::unique_ptr<Target> make_target(const nlohmann::json& setup, const ProgressW
 Command add_worker_command(CLI::App& program) {
   CLI::App& command = add_subcommand(program, "worker", "", "", "");
   return {&command, [] {
+            answer_where_signal();
             keep_threads_on_cores();  // what it measures must not depend on where its threads wander
             return static_cast<ExitCode>(serve_worker(make_target));
           }};

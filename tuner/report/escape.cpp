@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <nlohmann/json.hpp>
+
 #include "tuner/printable.h"
 
 namespace moetune {
@@ -60,6 +62,35 @@ std::string fenced_line(std::string_view text) {
   return line;
 }
 
+std::string html_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&#39;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string script_json(const nlohmann::json& document) {
+  std::string escaped;
+  // These stand within texts of a JSON document only, where \u means the same.
+  for (const char c : document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {
+    switch (c) {
+      case '<': escaped += "\\u003c"; break;
+      case '>': escaped += "\\u003e"; break;
+      case '&': escaped += "\\u0026"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
 std::string shell_word(std::string_view text) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -67,6 +98,12 @@ std::string shell_word(std::string_view text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
+}
+
+std::string shell_command(std::span<const std::string> words) {
+  std::string command;
+  for (const std::string& word : words) command.append(command.empty() ? "" : " ").append(shell_word(word));
+  return command;
 }
 
 std::string csv_field(std::string_view text) {

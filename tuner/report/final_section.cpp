@@ -1,8 +1,11 @@
 #include "tuner/report/final_section.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "tuner/contender.h"
+#include "tuner/metric_facts.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/metric_column.h"
 
@@ -15,6 +18,18 @@ bool starts_with_default(const FinalRound& round) { return round.finalists.front
 bool is_better(const Measurement& ratio, const Objective& objective) {
   if (!ratio.low || !ratio.high) return false;
   return objective.maximize ? *ratio.low > 1.0 : *ratio.high < 1.0;
+}
+
+// How the machine changed meanwhile, seen by the first finalist: what interleaving takes out of the ratios.
+std::string mood_text(const FinalRound& round, const std::string& metric) {
+  const std::vector<double>& values = round.reference_by_pass;
+  if (values.size() < 2) return "";
+  std::string each;
+  for (const double value : values) each += (each.empty() ? "" : ", ") + number_text(metric, value);
+  std::string text = fmt::format("Drift between the passes: trial {} had {} in turn", round.finalists.front().trial, each);
+  if (const auto drift = drift_of(round))
+    text += fmt::format("; its last third is {:.1f} % {} its first", 100.0 * std::abs(*drift), *drift < 0.0 ? "under" : "over");
+  return text + ".\n\n";
 }
 
 }  // namespace
@@ -48,7 +63,7 @@ std::string final_section(const RunReport& report) {
   std::string text = fmt::format(
       "## The final round\n\nThe default and the best of the search, measured again in turns: {} passes, in "
       "each of them every "
-      "finalist once, in a fresh process each. The verdict rests on these times. What is compared are ratios "
+      "finalist once, all in one fresh process. The verdict rests on these times. What is compared are ratios "
       "within a pass, as "
       "the machine's mood is the same there; their interval is that of the median over the passes{}. The "
       "search's value is "
@@ -56,7 +71,7 @@ std::string final_section(const RunReport& report) {
       round.passes,
       round.passes < 6
           ? " (so few passes have no 95 % interval: it is the range of all passes with the noise in each)"
-          : " (95 %)");
+          : " (95 % for all finalists at once)");
   text += fmt::format(
       "| trial | {} in the final round | to trial {} | {} in the search | role |\n| --- | --- | --- | --- | "
       "--- |\n",
@@ -69,7 +84,7 @@ std::string final_section(const RunReport& report) {
                         finalist.ratio ? markdown_text(ratio_text(*finalist.ratio)) : "-",
                         column.cell(searched), report.role_of(finalist.trial));
   }
-  return text + "\n";
+  return text + "\n" + mood_text(round, metric);
 }
 
 }  // namespace moetune

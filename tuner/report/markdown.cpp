@@ -1,17 +1,14 @@
 #include "tuner/report/markdown.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "tuner/metric_facts.h"
-#include "tuner/progress.h"
 #include "tuner/report/against_default.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/final_section.h"
 #include "tuner/report/metric_column.h"
+#include "tuner/report/run_facts.h"
 
 namespace moetune {
 namespace {
@@ -122,82 +119,22 @@ std::string failures(const RunReport& report, const Knobs& knobs) {
 }
 
 std::string how_measured(const RunReport& report) {
-  struct Origins {
-    std::set<std::string> origins;
-    std::set<std::string> stopped;
-    std::int64_t least = INT64_MAX;
-    std::int64_t most = 0;
-    bool has_interval = false;
-  };
-  std::map<std::string, Origins> metrics;
-  for (const Trial& trial : report.trials) {
-    for (const auto& [name, measurement] : trial.metrics) {
-      Origins& found = metrics[name];
-      found.origins.insert(std::string(name_of(measurement.origin)));
-      if (!measurement.stopped.empty()) found.stopped.insert(measurement.stopped);
-      found.least = std::min(found.least, measurement.n);
-      found.most = std::max(found.most, measurement.n);
-      found.has_interval = found.has_interval || measurement.low.has_value();
-    }
-  }
   std::string text = "## How the numbers were made\n\n";
-  if (metrics.empty()) return text + "There are none.\n\n";
-  const auto joined = [](const std::set<std::string>& words) {
-    std::string list;
-    for (const std::string& word : words) list.append(list.empty() ? "" : "; ").append(word);
-    return list;
-  };
   std::vector<Row> rows;
-  for (const auto& [name, found] : metrics) {
-    const MetricFacts* facts = find_metric(name);
-    rows.push_back({markdown_text(name), facts == nullptr ? "" : markdown_text(facts->meaning),
-                    facts == nullptr ? "" : markdown_text(facts->unit), joined(found.origins),
-                    found.least == found.most ? std::to_string(found.least)
-                                              : fmt::format("{} to {}", found.least, found.most),
-                    found.has_interval ? "95 %" : "none", markdown_text(joined(found.stopped))});
-  }
-  return text +
-         "Times are medians with distribution-free intervals, accuracy is a mean over positions against the "
-         "reference (the checkpoint's own number "
-         "types and top-k). n counts samples behind a number; trials differ in it because measuring stops "
-         "when the interval is narrow enough.\n\n" +
+  for (const MetricOrigins& metric : metric_origins(report.trials))
+    rows.push_back({markdown_text(metric.name), markdown_text(metric.meaning), markdown_text(metric.unit),
+                    metric.origins, metric.samples, metric.has_interval ? "95 %" : "none",
+                    markdown_text(metric.stopped)});
+  if (rows.empty()) return text + "There are none.\n\n";
+  return text + std::string(how_numbers_are_made) + "\n\n" +
          table({"metric", "meaning", "unit", "origin", "n", "interval", "measuring stopped because"}, rows);
-}
-
-void add_rows(std::vector<Row>& rows, const std::string& name, const nlohmann::json& value) {
-  if (value.is_object()) {
-    for (const auto& [field, inner] : value.items())
-      add_rows(rows, name.empty() ? field : name + "." + field, inner);
-  } else {
-    const std::string shown = value.is_string()
-                                  ? value.get<std::string>()
-                                  : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    rows.push_back({markdown_text(name), markdown_text(shown)});
-  }
 }
 
 std::string machine(const RunReport& report) {
   std::vector<Row> rows;
-  add_rows(rows, "", report.hardware);
+  for (const NamedText& fact : flattened(report.hardware))
+    rows.push_back({markdown_text(fact.name), markdown_text(fact.text)});
   return "## The machine\n\n" + table({"what", "value"}, rows);
-}
-
-std::string joined_words(const std::vector<std::string>& words) {
-  std::string command;
-  for (const std::string& word : words) command.append(command.empty() ? "" : " ").append(shell_word(word));
-  return command;
-}
-
-std::vector<std::string> resume_command(const RunReport& report) {
-  std::vector<std::string> words = report.request.command;
-  const auto has = [&](const std::string& option) {
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-      return word == option || word.starts_with(option + "=");
-    });
-  };
-  if (!has("--run")) words.insert(words.end(), {"--run", report.run_path});
-  if (!has("--resume")) words.emplace_back("--resume");
-  return words;
 }
 
 // What must be read with every number below: synthetic weights, folding, approximations.
@@ -210,22 +147,9 @@ std::string note_of(const RunRequest& request) {
 
 std::string again(const RunReport& report) {
   const RunRequest& request = report.request;
-  double seconds = 0.0;
-  for (const Trial& trial : report.trials) seconds += trial.seconds;
-  for (const Trial& trial : report.measured_again) seconds += trial.seconds;
-  std::vector<Row> rows{
-      {"model", markdown_text(request.model) + ", content " + markdown_code(request.model_hash)},
-      {"workload", markdown_text(request.workload)},
-      {"search space", markdown_text(request.space) + ", content " + markdown_code(request.space_hash)},
-      {"searcher", markdown_text(request.searcher)},
-      {"seed", std::to_string(request.seed)},
-      {"gate", markdown_text(request.gate)},
-      {"limit (SLO)", request.slo.empty() ? "none" : markdown_text(request.slo)},
-      {"trials", std::to_string(report.trials.size())},
-      {"turns of final rounds", std::to_string(report.measured_again.size())},
-      {"measuring time", duration_text(seconds)},
-      {"build", markdown_text(request.build)}};
-  add_rows(rows, "", request.conditions);
+  std::vector<Row> rows;
+  for (const NamedText& fact : study_facts(report))
+    rows.push_back({markdown_text(fact.name), markdown_text(fact.text)});
   std::string text = "## How to go on, and how to do it again\n\n" + table({"what", "value"}, rows);
   if (!report.torn.empty())
     text += "The last line of the log is torn and was left out: " + markdown_text(report.torn) + "\n\n";
@@ -234,8 +158,8 @@ std::string again(const RunReport& report) {
       "a larger `--budget` or "
       "`--max-trials`. In another directory the first one makes the same trials again, as far as its budget "
       "reaches.\n\n```sh\n";
-  text += fenced_line(joined_words(request.command)) + "\n" +
-          fenced_line(joined_words(resume_command(report))) + "\n```\n\n";
+  text += fenced_line(shell_command(request.command)) + "\n" +
+          fenced_line(shell_command(resume_command(report))) + "\n```\n\n";
   return text +
          "This report, `front.csv` and `front.json` are made from `request.json`, `hardware.json` and "
          "`trials.jsonl` alone; `moetune report` "

@@ -16,6 +16,7 @@ class MetricColumn {
 
   const std::string& metric() const { return metric_; }
   const std::string& unit() const { return unit_; }  // "ms per token", "MiB", "%", "nats"
+  double scale() const { return scale_; }            // from the metric's own number to the one in this unit
   std::string heading() const;                       // "tpot_ms (ms per token)"
   std::string number(double value) const;            // "1.23"
   std::string cell(const Trial& trial) const;        // "1.23 (1.20 to 1.25)"; "-" when it is not known

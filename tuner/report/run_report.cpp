@@ -11,6 +11,7 @@
 #include "tuner/json_fields.h"
 #include "tuner/pareto.h"
 #include "tuner/report/front_table.h"
+#include "tuner/report/html.h"
 #include "tuner/report/markdown.h"
 #include "tuner/trial_log.h"
 
@@ -71,6 +72,7 @@ void write_report_files(const RunReport& report) {
         to_front_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   write("front.csv", to_csv(report));
   write("report.md", to_markdown(report));
+  write("report.html", to_html(report));
 }
 
 }  // namespace moetune

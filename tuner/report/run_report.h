@@ -48,7 +48,7 @@ struct RunReport {
 // makes it from what is here. Throws InputError naming the file.
 RunReport read_run(const std::string& run_path);
 
-// Writes front.json, front.csv and report.md into the run directory. Throws std::runtime_error (disk).
+// Writes front.json, front.csv, report.md and report.html into the run directory. Throws std::runtime_error (disk).
 void write_report_files(const RunReport& report);
 
 }  // namespace moetune

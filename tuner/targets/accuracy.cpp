@@ -91,8 +91,9 @@ class RoutingComparison {
       ++common;
     }
     const auto index = static_cast<std::size_t>(at.index(text_));
-    flipped_[index] += static_cast<double>(std::ssize(ids) - common);
-    chosen_[index] += static_cast<double>(std::ssize(ids));
+    const std::int64_t chosen = std::ssize(ids) - std::ranges::count(ids, -1);  // without those that top_k_rule dropped
+    flipped_[index] += static_cast<double>(chosen - common);
+    chosen_[index] += static_cast<double>(chosen);
     mass_[index] += held / all / static_cast<double>(shape.moe_layers);
   }
 

@@ -20,7 +20,4 @@ RatioInterval block_ratio(std::span<const double> numerators, std::span<const do
 // The same with every denominator 1: a mean.
 RatioInterval block_mean(std::span<const double> values, std::int64_t block);
 
-// 97.5 % quantile of Student's t; degrees >= 1.
-double student_t_975(std::int64_t degrees);
-
 }  // namespace moetune

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -22,7 +24,10 @@
 #include "tuner/targets/arrivals.h"
 #include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
+#include "tuner/targets/run_watch.h"
+#include "tuner/targets/tax_run.h"
 #include "tuner/targets/teacher_forcing.h"
+#include "tuner/targets/throttle.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/workload_run.h"
 
@@ -52,6 +57,8 @@ bool couples_sequences(const EngineOptions& options) { return options.reroute_ma
 // The tokens of the first scored window, one step each: their logits, all rows in one.
 std::vector<float> probe_logits(Engine& engine, const ScoredText& text) {
   std::vector<float> all;
+  // What is rerouted depends on what is in the cache: both engines have to begin with the same, which is nothing.
+  if (couples_sequences(engine.options())) engine.drop_expert_cache();
   const auto tokens = std::min<std::int64_t>({probe_tokens, engine.limits().context_tokens, text.context_tokens()});
   for (std::int64_t position = 0; position < tokens; ++position) {
     const StepToken token{.id = text.window(0, 0)[static_cast<std::size_t>(position)],
@@ -131,7 +138,8 @@ std::int64_t storable_positions(const ModelSpec& spec) {
 }  // namespace
 
 nlohmann::json to_json_value(const EngineTargetSetup& setup) {
-  return {{"model", setup.model_directory},
+  nlohmann::json object{
+          {"model", setup.model_directory},
           {"workload", to_json_value(setup.workload)},
           {"calibration", setup.calibration_file},
           {"device", setup.device == DeviceKind::cuda ? "cuda" : "cpu"},
@@ -140,7 +148,11 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"device_memory_bytes", setup.device_memory_bytes},
           {"latency_seconds", setup.latency_seconds},
           {"usd_per_hour", setup.usd_per_hour},
-          {"timing_only", setup.timing_only}};
+          {"study_folder", setup.study_folder},
+          {"timing_only", setup.timing_only},
+          {"injected_delay_ms", setup.injected_delay_ms}};
+  if (!setup.samples_out.empty()) object["samples_out"] = setup.samples_out;
+  return object;
 }
 
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where) {
@@ -155,7 +167,10 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.device_memory_bytes = fields.integer("device_memory_bytes", 0, std::int64_t{1} << 62);
   setup.latency_seconds = fields.number("latency_seconds");
   setup.usd_per_hour = fields.number("usd_per_hour");
+  setup.study_folder = fields.text("study_folder");
+  setup.samples_out = fields.text_or("samples_out", "");
   setup.timing_only = fields.flag("timing_only");
+  setup.injected_delay_ms = fields.number("injected_delay_ms");
   return setup;
 }
 
@@ -214,6 +229,7 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
   EngineTargetSetup same = setup_;
   same.workload = wanted.workload;
   same.latency_seconds = wanted.latency_seconds;
+  same.study_folder = wanted.study_folder;
   if (to_json_value(same) != to_json_value(wanted)) return false;
   setup_ = std::move(wanted);
   found_arrivals_ = false;
@@ -221,7 +237,8 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
 }
 
 TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
-  const EngineLimits limits = limits_of(setup_.workload, options.device);
+  if (const auto objection = objection_to_load(setup_.workload, options)) return {Outcome::infeasible, objection->text(), {}};
+  const EngineLimits limits = limits_of(setup_.workload, options);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
   settle_arrivals(progress);
@@ -244,35 +261,41 @@ void EngineTarget::settle_arrivals(const ProgressWords& progress) {
   Workload& workload = setup_.workload;
   if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return;
   const ModelSpec& spec = checkpoint_->spec();
-  EngineTargetSetup named = setup_;
-  named.latency_seconds = 0.0;
-  named.timing_only = false;
-  named.workload.seed = 0;
-  ContentHash hash;
-  for (const std::string& text : {spec.content_hash, to_json_value(named).dump(), reference_build_key()}) hash.add_text(text);
-  const std::string folder = arrival_rate_folder();
   found_arrivals_ = true;
-  workload.arrivals_per_s = read_arrival_rate(folder, hash.hex());
+  workload.arrivals_per_s = read_arrival_rate(setup_.study_folder);
   if (workload.arrivals_per_s > 0.0) return;
   progress("finding the rate of arrivals");
   EngineOptions options = default_options(setup_.device);
   options.cpu_threads = setup_.threads;
-  const double share = largest_cache_fraction(spec, options, limits_of(workload, options.device), setup_.device_memory_bytes);
+  const double share = largest_cache_fraction(spec, options, limits_of(workload, options), setup_.device_memory_bytes);
   if (share == 0.0)
     throw InputError("workload " + workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
                      "arrivals_per_s in a workload file");
   options.expert_cache_fraction = share;
-  const double rate = arrival_share * completed_per_s(workload_engine(options, progress), workload, text_);
-  if (const std::string problem = write_arrival_rate(folder, hash.hex(), rate); !problem.empty())
+  workload.arrivals_per_s = arrival_share * completed_per_s(workload_engine(options, progress), workload, text_);
+  if (const std::string problem = write_arrival_rate(setup_.study_folder, workload.arrivals_per_s); !problem.empty())
     say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
-  workload.arrivals_per_s = rate;
+}
+
+// Of the device that computes: a CPU that is held back while a GPU computes shows in the times of few workloads.
+ThrottleCounter EngineTarget::throttle_counter() {
+  if (setup_.device == DeviceKind::cpu) return cpu_throttle_counter();
+  if (!heat_) heat_ = power_of_gpu();
+  if (!heat_) return {};
+  return [this] { return heat_->slowed_by_heat_ns(); };
 }
 
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
+  if (setup_.injected_delay_ms > 0.0)
+    engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](auto&&...) {
+      std::this_thread::sleep_for(delay);
+    });
   const bool counts_energy = power_ && power_->problem().empty();
+  RunWatch watch(setup_.samples_out, throttle_counter());
   const LatencyResult latency =
       measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,
-                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter());
+                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
+                      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); });
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
   if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
@@ -280,6 +303,14 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
   metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
+  if (engine.options().prefetch != Prefetch::none && latency.stats.tokens > 0)
+    metrics["prefetch_in_vain"] =
+        exact_measurement(static_cast<double>(latency.stats.expert_bytes_in_vain) / static_cast<double>(latency.stats.tokens));
+  if (setup_.device == DeviceKind::cpu &&
+      is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds)) {
+    progress("recording where the time goes");
+    metrics.merge(tax_metrics(measure_tax(engine, setup_.workload, text_, 0.0, {}).decode.typical));
+  }
   if (setup_.usd_per_hour > 0.0)
     metrics["usd_per_mtok"] = price_per_million_tokens(metrics.at("tokens_per_s"), setup_.usd_per_hour);
   return metrics;
@@ -288,6 +319,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
 const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options, const ProgressWords& progress) {
   const ModelSpec& spec = checkpoint_->spec();
   EngineOptions scored = options;
+  scored.max_sequences = 0;  // of the workload; scoring has sequences of its own
   if (!couples_sequences(options)) {
     // Where experts lie does not change what they compute: all of them resident is the fastest way to the same logits,
     // and probe_objection() checks that it is the same.
@@ -298,7 +330,10 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
   if (const auto known = outputs_.find(key); known != outputs_.end() && !couples_sequences(options)) return known->second;
 
   const EngineLimits limits = forcing_limits(reference_->text(), couples_sequences(options) ? 1 : ScoredText::windows_per_group);
-  if (objection_to(spec, scored, limits, setup_.device_memory_bytes)) scored = options;
+  if (objection_to(spec, scored, limits, setup_.device_memory_bytes)) {
+    scored = options;
+    scored.max_sequences = 0;
+  }
   const bool reusable = scoring_engine_ && scoring_engine_->limits().sequences == limits.sequences;
   if (!reusable || !scoring_engine_->reconfigure(scored)) {
     progress("loading, to score accuracy");
@@ -319,11 +354,11 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
 }
 
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
-  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload, options.device))) {
+  if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload, options))) {
     progress("loading");
     workload_engine_.reset();
-    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options.device))) scoring_engine_.reset();
-    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options.device));
+    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options))) scoring_engine_.reset();
+    workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options));
   }
   return *workload_engine_;
 }

@@ -20,6 +20,7 @@
 #include "tuner/target.h"
 #include "tuner/targets/accuracy.h"
 #include "tuner/targets/reference.h"
+#include "tuner/targets/throttle.h"
 
 namespace moetune {
 
@@ -34,7 +35,10 @@ struct EngineTargetSetup {
   std::int64_t device_memory_bytes = 0;  // to stay within
   double latency_seconds = 3.0;          // most time for timing one configuration
   double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
+  std::string study_folder;              // keeps what is found out once for all processes of a study; empty: there is none
+  std::string samples_out;               // file that exists and gets the raw times of every run; empty: none
   bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
+  double injected_delay_ms = 0.0;        // for tests: waited for after every layer's routing while timing
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
 EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, const std::string& where);
@@ -72,8 +76,10 @@ class EngineTarget : public Target {
   int most_groups(int base);
   std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
   TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
-  // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study.
+  // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study. Kept in
+  // its folder.
   void settle_arrivals(const ProgressWords& progress);
+  ThrottleCounter throttle_counter();
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;
@@ -81,6 +87,7 @@ class EngineTarget : public Target {
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
   std::optional<GpuPower> power_;  // of the GPU that is measured
+  std::optional<GpuPower> heat_;   // of the same; asked in every process, unlike its energy
   std::unique_ptr<Reference> reference_;  // empty: timing_only
   DeviceKind reference_device_ = DeviceKind::cpu;
   std::map<std::string, KnownOutput> outputs_;  // by output_key()

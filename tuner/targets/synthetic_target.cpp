@@ -21,17 +21,25 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
+#include "kernels/op_in_flight.h"
 #include "tuner/checksum.h"
 #include "tuner/counter_rng.h"
 #include "tuner/durable_file.h"
 #include "tuner/json_fields.h"
+#include "tuner/targets/device_fault.h"
 #include "tuner/worker_protocol.h"
 
 namespace moetune {
 namespace {
 
+struct Slower {
+  Configuration when;
+  double factor = 1.0;
+};
+
 struct Times {
   bool timing_only = false;
+  std::vector<Slower> slower;
   double mood = 0.0;
   Configuration slow_in_search;
   double search_factor = 1.0;
@@ -90,6 +98,8 @@ Metrics metrics_of(const Configuration& configuration, std::uint64_t seed, const
   const double miss_ms = 0.8 * top_k * format.bytes * (1.0 - cache);
   double factor = 1.0 + times.mood * CounterRng(seed, RngStage::synthetic_mood).uniform(0);
   if (!times.timing_only && matches(times.slow_in_search, configuration)) factor *= times.search_factor;
+  for (const Slower& slower : times.slower)
+    if (matches(slower.when, configuration)) factor *= slower.factor;
   const double tpot_ms =
       (1.5 + expert_ms + miss_ms) * rest * factor * (1.0 + 0.01 * (noise.uniform(0) - 0.5));
   const double dropped = std::max(native_top_k - top_k, 0.0);
@@ -132,7 +142,17 @@ Metrics metrics_of(const Configuration& configuration, std::uint64_t seed, const
 }
 
 [[noreturn]] void hang() {
+  const OpInFlight in_flight("SyntheticHang");
   while (true) ::pause();
+}
+
+// Until the tuner notices; a machine without a watchdog must not be brought down by it.
+[[noreturn]] void fill_memory() {
+  constexpr std::size_t block_bytes = std::size_t{64} << 20;
+  constexpr std::size_t most_blocks = 64;
+  std::vector<std::string> blocks;
+  while (blocks.size() < most_blocks) blocks.emplace_back(block_bytes, 'x');
+  hang();
 }
 
 // A process of the same group that would outlive the worker if only the worker were killed.
@@ -183,6 +203,8 @@ class SyntheticTarget : public Target {
       std::_Exit(3);
     }
     if (how == "hang") hang();
+    if (how == "fill_memory") fill_memory();
+    if (how.starts_with("device_")) fault_on_device(how);
     if (how == "out_of_memory") throw std::bad_alloc();
     if (how == "throw") throw std::runtime_error("synthetic: thrown on purpose");
     if (how == "garbage") write_all(worker_output_descriptor, "\x01\xff{\"result\": nonsense\n");
@@ -219,7 +241,7 @@ void insist_on_one_of(const std::string& text, const std::vector<std::string_vie
 
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   const JsonFields fields(settings, "synthetic target");
-  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "mood", "search_factor"});
+  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "mood", "slower", "search_factor"});
   const double delay_ms = fields.has("delay_ms") ? fields.number("delay_ms") : 0.0;
   Times times;
   times.timing_only = fields.has("timing_only") && fields.flag("timing_only");
@@ -230,6 +252,13 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
     times.slow_in_search = configuration_from_json(slow.object("when"), slow.place("when"));
     times.search_factor = slow.number("factor");
   }
+  if (fields.has("slower")) {
+    for (const nlohmann::json& item : fields.array("slower")) {
+      const JsonFields slower(item, fields.place("slower"));
+      slower.only({"when", "factor"});
+      times.slower.push_back({configuration_from_json(slower.object("when"), slower.place("when")), slower.number("factor")});
+    }
+  }
   std::vector<Failure> failures;
   if (fields.has("fail")) {
     for (const nlohmann::json& item : fields.array("fail")) {
@@ -239,10 +268,11 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
                           .how = failure.text("how"),
                           .once = failure.text_or("once", ""),
                           .pid_file = failure.text_or("pid_file", "")});
-      insist_on_one_of(failures.back().how,
-                       {"crash", "kill", "exit", "hang", "out_of_memory", "throw", "garbage", "print",
-                        "wrong_output", "not_finite", "orphan"},
-                       failure.place("how"));
+      std::vector<std::string_view> ways = device_faults();
+      ways.insert(ways.end(),
+                  {"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw", "garbage", "print",
+                   "wrong_output", "not_finite", "orphan"});
+      insist_on_one_of(failures.back().how, ways, failure.place("how"));
     }
   }
   const std::string setup = fields.text_or("setup", "");

@@ -17,6 +17,7 @@ namespace moetune {
 //    "mood": 0.5,                                how much slower the machine is at its worst: a share that
 //    depends on the
 //                                               seed alone, so on when it is measured and not on what
+//    "slower": [{"when": {"top_k": 7}, "factor": 1.2}]   times of these, always: a planted slowdown
 //    "search_factor": {"when": {"top_k": 8}, "factor": 1.4}
 //                                               times of these, unless timing_only: the machine was slow just
 //                                               then
@@ -27,7 +28,8 @@ namespace moetune {
 //      how:  crash (SIGSEGV), kill (SIGKILL), exit (status 3), hang, out_of_memory (std::bad_alloc), throw,
 //      garbage (on the
 //            protocol), print (on stdout, harmless), wrong_output, not_finite, orphan (starts a process,
-//            writes its number into "pid_file", is killed)
+//            writes its number into "pid_file", is killed), fill_memory (takes 64 MiB at a time, 4 GiB at most),
+//            or one of device_faults()
 //      once: only while this file does not exist; it is made then
 // Throws InputError for anything else.
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings);

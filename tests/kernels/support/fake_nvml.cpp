@@ -15,6 +15,11 @@ struct FakeDevice {
   unsigned long long millijoules;
   unsigned milliwatts = 75500;
   unsigned milliwatts_at_rest = 75500;
+  unsigned long long hot_ns = 0;
+};
+struct ViolationTime {
+  unsigned long long reference;
+  unsigned long long violation;
 };
 FakeDevice counting{true, 0, 1000};
 FakeDevice silent{false, 0, 0};
@@ -65,9 +70,35 @@ int nvmlDeviceGetMigMode(FakeDevice* device, unsigned* current, unsigned* pendin
   *current = *pending = device->is_divided;
   return success;
 }
+int nvmlDeviceGetViolationStatus(FakeDevice* device, int policy, ViolationTime* time) {
+  if (device == &silent || policy != 1) return not_supported;
+  *time = {0, device->hot_ns += 250};
+  return success;
+}
+int nvmlDeviceGetEnforcedPowerLimit(FakeDevice* device, unsigned* milliwatts) {
+  if (device == &silent) return not_supported;
+  *milliwatts = 700000;
+  return success;
+}
 int nvmlDeviceGetPowerUsage(FakeDevice* device, unsigned* milliwatts) {
   *milliwatts = device->milliwatts;
   device->milliwatts = std::max(device->milliwatts_at_rest, device->milliwatts / 10 * 8);
+  return success;
+}
+struct FakeProcess {
+  unsigned id;
+  unsigned long long used_memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+int nvmlDeviceGetComputeRunningProcesses_v3(FakeDevice* device, unsigned* count, FakeProcess* processes) {
+  constexpr int insufficient_size = 7;
+  if (device == &silent) return not_supported;
+  const unsigned running = device == &cooling ? 3 : 0;
+  const unsigned room = *count;
+  *count = running;
+  if (room < running) return insufficient_size;
+  for (unsigned i = 0; i < running; ++i) processes[i] = {4711 + i, i == 2 ? ~0ULL : 1ULL << 20, 0, 0};
   return success;
 }
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace moetune {
 namespace {
@@ -66,6 +67,22 @@ TEST(Escape, AShellReadsTheWordAsItWas) {
     ::pclose(shell);
     EXPECT_EQ(std::string(read.data(), count), "<" + word + ">");
   }
+}
+
+TEST(Escape, HtmlTextIsNoMarkup) {
+  EXPECT_EQ(html_text("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(html_text("line\nend"), "line end");
+}
+
+TEST(Escape, JsonInAScriptElementCannotEndIt) {
+  const nlohmann::json document = {{"name", "</script><!--<script>&amp;"}, {"bytes", "bad \xff"}};
+  const std::string text = script_json(document);
+  EXPECT_EQ(text.find_first_of("<>&"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(text).at("name"), document.at("name"));
+}
+
+TEST(Escape, AShellCommandQuotesEachWord) {
+  EXPECT_EQ(shell_command(std::vector<std::string>{"moetune", "--set", "a=$(b)", ""}), "moetune --set 'a=$(b)' ''");
 }
 
 }  // namespace

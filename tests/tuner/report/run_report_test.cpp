@@ -51,12 +51,12 @@ TEST(RunReport, RenderingTwiceGivesTheSameFilesAndLeavesTheLogAlone) {
   const std::string log = contents_of(path + "/trials.jsonl");
   write_report_files(read_run(path));
   std::vector<std::string> first;
-  for (const char* name : {"/front.json", "/front.csv", "/report.md"})
+  for (const char* name : {"/front.json", "/front.csv", "/report.md", "/report.html"})
     first.push_back(contents_of(path + name));
   write_report_files(read_run(path));
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < first.size(); ++i) {
     EXPECT_FALSE(first[i].empty());
-    EXPECT_EQ(contents_of(path + std::vector{"/front.json", "/front.csv", "/report.md"}[i]), first[i]);
+    EXPECT_EQ(contents_of(path + std::vector{"/front.json", "/front.csv", "/report.md", "/report.html"}[i]), first[i]);
   }
   EXPECT_EQ(contents_of(path + "/trials.jsonl"), log);
 }

@@ -21,6 +21,7 @@
 #include "tuner/progress.h"
 #include "tuner/run_directory.h"
 #include "tuner/search_space.h"
+#include "tuner/targets/in_flight_signal.h"
 #include "tuner/targets/synthetic_target.h"
 #include "tuner/tune.h"
 #include "tuner/worker_main.h"
@@ -110,9 +111,11 @@ int tune_command(const std::string& run_path, const std::string& settings_file, 
 }
 
 int main_of(const std::vector<std::string>& arguments) {
-  if (arguments.size() == 1 && arguments[0] == "worker")
+  if (arguments.size() == 1 && arguments[0] == "worker") {
+    answer_where_signal();
     return serve_worker(
         [](const nlohmann::json& setup, const ProgressWords&) { return make_synthetic_target(setup); });
+  }
   if (arguments.size() >= 3 && arguments[0] == "tune")
     return tune_command(arguments[1], arguments[2], arguments.size() > 3 && arguments[3] == "--resume");
   throw InputError("tune_synthetic", "unknown arguments", "tune RUN SETTINGS [--resume], worker");

@@ -1,0 +1,88 @@
+// The part of ExpertCache that brings experts in before they are asked for.
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <stdexcept>
+
+#include "engine/expert_cache.h"
+
+namespace moetune {
+
+// Wanted experts that are there already are held first: making room for one guess must not throw out another.
+void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> experts) {
+  if (is_resident() || experts.empty()) return;
+  wait_for_ahead();
+  if (!is_last_wave()) return;  // a step that failed in the middle of a layer
+  assert(shares_host_memory(*device_));
+  const std::span<const std::int32_t> table = directory_.table(moe_layer);
+  for (const std::int32_t expert : experts)
+    if (table[static_cast<std::size_t>(expert)] >= 0) directory_.hold(moe_layer, expert);
+  settle_ahead();  // guesses for a layer that did not come, as after a step that failed
+  ahead_layer_ = moe_layer;
+  std::vector<ExpertStore::Wanted> wanted;
+  for (const std::int32_t expert : experts) {
+    if (table[static_cast<std::size_t>(expert)] >= 0) continue;
+    const auto placement = directory_.place(moe_layer, expert);
+    if (!placement) break;  // everything else is in use
+    counters_.evictions += placement->evicted ? 1 : 0;
+    ahead_.push_back(expert);
+    wanted.push_back({moe_layer, expert, slot_data(placement->slot)});
+  }
+  if (wanted.empty()) return;
+  upload_all_tables();
+  counters_.ahead += std::ssize(wanted);
+  if (!loader_) loader_ = std::make_unique<BackgroundLoader>(*store_);
+  ahead_is_under_way_ = true;
+  loader_->start(std::move(wanted));
+}
+
+void ExpertCache::wait_for_ahead() {
+  if (!ahead_is_under_way_) return;
+  const auto start = std::chrono::steady_clock::now();
+  const OpScope scope(recorder_, Activity::expert_copy);
+  ahead_is_under_way_ = false;
+  try {
+    loader_->wait();
+  } catch (...) {  // what was not brought in must not be taken for resident later
+    for (const std::int32_t expert : ahead_) directory_.remove(ahead_layer_, expert);
+    ahead_.clear();
+    throw;
+  }
+  counters_.load_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void ExpertCache::settle_ahead() {
+  for (const std::int32_t expert : ahead_)
+    if (ahead_layer_ != moe_layer_ || seen_[static_cast<std::size_t>(expert)] != layer_steps_)
+      ++counters_.ahead_in_vain;
+  ahead_.clear();
+}
+
+void ExpertCache::prewarm(std::span<const HotExpert> hottest_first) {
+  if (is_resident()) return;
+  if (look_up_) throw std::logic_error("a cache that the device decides about cannot be warmed by the host");
+  clear();
+  std::vector<HotExpert> chosen;
+  for (const HotExpert& hot : hottest_first) {
+    const std::span<const std::int32_t> table = directory_.table(hot.moe_layer);
+    if (table[static_cast<std::size_t>(hot.expert)] < 0 && directory_.place(hot.moe_layer, hot.expert))
+      chosen.push_back(hot);
+  }
+  // The hottest one was asked for last.
+  for (auto hot = chosen.rbegin(); hot != chosen.rend(); ++hot)
+    directory_.look_up(hot->moe_layer, hot->expert);
+  directory_.release_all();
+  std::vector<ExpertStore::Wanted> wanted;
+  for (const HotExpert& hot : chosen)
+    wanted.push_back({hot.moe_layer, hot.expert,
+                      slot_data(directory_.table(hot.moe_layer)[static_cast<std::size_t>(hot.expert)])});
+  try {
+    store_->load_all(*device_, *host_, wanted);
+  } catch (...) {
+    clear();
+    throw;
+  }
+  upload_all_tables();
+}
+
+}  // namespace moetune

@@ -1,0 +1,85 @@
+#include "engine/prefetcher.h"
+
+#include <algorithm>
+
+#include "engine/feed_forward.h"
+#include "engine/rank.h"
+
+namespace moetune {
+namespace {
+
+// The next layer of the model that routes; -1: none.
+int next_routing_layer(const ModelSpec& spec, int layer) {
+  for (int next = layer + 1; next < spec.layers; ++next)
+    if (spec.moe_layers[static_cast<std::size_t>(next)]) return next;
+  return -1;
+}
+
+}  // namespace
+
+GateAhead::GateAhead(Device& device, const ModelSpec& spec, std::int64_t tokens)
+    : normed(device, NumberType::f32, {tokens, spec.hidden}),
+      logits(device, NumberType::f32, {tokens, spec.experts}),
+      ids(device, NumberType::i32, {tokens, spec.experts_per_token}),
+      weights(device, NumberType::f32, {tokens, spec.experts_per_token}) {}
+
+std::int64_t GateAhead::bytes_of(const ModelSpec& spec, std::int64_t tokens) {
+  return tokens * (spec.hidden + spec.experts + 2 * spec.experts_per_token) * element_bytes(NumberType::f32);
+}
+
+std::span<const std::int32_t> ask_gate(Rank& rank, GateAhead& gate, int layer, std::int64_t tokens) {
+  const RouterTensors to{.normed = first_rows(gate.normed, {tokens, rank.spec->hidden}),
+                         .logits = first_rows(gate.logits, {tokens, rank.spec->experts}),
+                         .ids = first_rows(gate.ids, {tokens, rank.top_k}),
+                         .weights = first_rows(gate.weights, {tokens, rank.top_k})};
+  run_router_ahead(rank, rank.weights.layers[static_cast<std::size_t>(layer)], layer, to);
+  rank.guessed_ids.resize(static_cast<std::size_t>(tokens * rank.top_k));
+  copy_to_host(rank.device, to.ids.data(), rank.guessed_ids.data(),
+               to.ids.elements() * element_bytes(NumberType::i32));
+  return rank.guessed_ids;
+}
+
+Prefetcher::Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, std::int64_t sequences)
+    : kind_(kind),
+      predictor_(kind, spec.moe_layer_count(), spec.experts),
+      bytes_(bytes_of(spec, kind, sequences)) {
+  if (kind == Prefetch::next_gate) gate_.emplace_back(device, spec, sequences);
+}
+
+std::int64_t Prefetcher::bytes_of(const ModelSpec& spec, Prefetch kind, std::int64_t sequences) {
+  return kind == Prefetch::next_gate ? GateAhead::bytes_of(spec, sequences) : 0;
+}
+
+void Prefetcher::forget() {
+  predictor_.forget();
+  before_.clear();
+}
+
+void Prefetcher::fetch(Rank& rank, int moe_layer, std::span<const std::int32_t> experts) {
+  rank.cache->fetch_ahead(moe_layer, experts);
+}
+
+void Prefetcher::begin_step(Rank& rank, std::int64_t tokens) {
+  before_.clear();
+  token_ids_.resize(static_cast<std::size_t>(tokens));
+  copy_to_host(rank.device, rank.scratch.ids.view().data(), token_ids_.data(),
+               tokens * element_bytes(NumberType::i32));
+  if (!rank.is_one_each) return;
+  const LayerChoice nothing{.ids = {}, .token_ids = token_ids_, .k = rank.top_k};
+  fetch(rank, 0, predictor_.predict(0, nothing, rank.cache->fair_share(0)));
+}
+
+void Prefetcher::after_choice(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
+  const LayerChoice choice{.ids = rank.chosen_ids, .token_ids = token_ids_, .k = rank.top_k};
+  predictor_.learn(moe_layer, choice, {.ids = before_, .token_ids = token_ids_, .k = rank.top_k});
+  before_ = rank.chosen_ids;
+  const int next = next_routing_layer(*rank.spec, layer);
+  if (next < 0 || !rank.is_one_each) return;
+  const std::size_t most = rank.cache->fair_share(moe_layer + 1);
+  if (kind_ == Prefetch::next_gate)
+    fetch(rank, moe_layer + 1, by_rank(ask_gate(rank, gate_.front(), next, tokens), rank.top_k, most));
+  else
+    fetch(rank, moe_layer + 1, predictor_.predict(moe_layer + 1, choice, most));
+}
+
+}  // namespace moetune

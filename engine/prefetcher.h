@@ -1,0 +1,62 @@
+// Guesses the next layer's experts while a layer's own are computed, and has the expert cache fetch them. One
+// per rank. Start at after_choice().
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/expert_predictor.h"
+#include "engine/facts/engine_options.h"
+#include "engine/facts/model_spec.h"
+#include "kernels/buffer.h"
+#include "kernels/device.h"
+
+namespace moetune {
+
+struct Rank;
+
+// Memory for asking a router before its turn, for that many tokens.
+struct GateAhead {
+  OwnedTensor normed;   // (tokens, hidden) f32
+  OwnedTensor logits;   // (tokens, experts) f32
+  OwnedTensor ids;      // (tokens, k) i32
+  OwnedTensor weights;  // (tokens, k) f32
+
+  GateAhead(Device& device, const ModelSpec& spec, std::int64_t tokens);
+  std::int64_t tokens() const { return ids.view().dim(0); }
+  static std::int64_t bytes_of(const ModelSpec& spec, std::int64_t tokens);
+};
+
+// Which experts the router of `layer` would choose of the residual stream as it is now: (tokens, k), best
+// first. layer: of the model, one that routes.
+std::span<const std::int32_t> ask_gate(Rank& rank, GateAhead& gate, int layer, std::int64_t tokens);
+
+class Prefetcher {
+ public:
+  // sequences: most tokens of a decode step; longer steps are learned from and not guessed for: a prompt asks
+  // for most experts.
+  Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, std::int64_t sequences);
+
+  // Before the first layer of a step.
+  void begin_step(Rank& rank, std::int64_t tokens);
+  // The layer's choice is rank.chosen_ids, its last wave is in place.
+  void after_choice(Rank& rank, int layer, int moe_layer, std::int64_t tokens);
+  void forget();
+
+  // Of device memory.
+  static std::int64_t bytes_of(const ModelSpec& spec, Prefetch kind, std::int64_t sequences);
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void fetch(Rank& rank, int moe_layer, std::span<const std::int32_t> experts);
+
+  Prefetch kind_;
+  ExpertPredictor predictor_;
+  std::vector<GateAhead> gate_;  // one, or none: only next_gate asks
+  std::int64_t bytes_ = 0;
+  std::vector<std::int32_t> token_ids_;  // of the running step
+  std::vector<std::int32_t> before_;     // (tokens, k): what the layer before has chosen
+};
+
+}  // namespace moetune

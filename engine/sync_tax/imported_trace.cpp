@@ -1,0 +1,119 @@
+#include "engine/sync_tax/imported_trace.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "engine/sync_tax/kernel_names.h"
+
+namespace moetune {
+namespace {
+
+constexpr std::int64_t smallest_weight_bytes = 64 << 10;
+
+bool has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+
+bool is_wait(std::string_view name) {
+  return has(name, "Synchronize") || (has(name, "Memcpy") && !has(name, "Async") && !has(name, "Node"));
+}
+bool is_launch(std::string_view name) {
+  return has(name, "Launch") || has(name, "MemcpyAsync") || has(name, "MemsetAsync") ||
+         has(name, "MemcpyHtoDAsync");
+}
+
+// What runs on the device itself.
+bool is_on_device(const StepInterval& interval) { return interval.activity != Activity::host_wait; }
+
+}  // namespace
+
+void TraceBuilder::add(std::int64_t device, std::int64_t process, const StepInterval& interval) {
+  trace_.devices[device].push_back(interval);
+  processes_[device][process] = true;
+}
+
+void TraceBuilder::kernel(std::int64_t device, std::int64_t process, std::string_view name,
+                          std::int64_t begin_ns, std::int64_t end_ns) {
+  const auto known = class_of_kernel(name);
+  const KernelClass is = known.value_or(KernelClass{});
+  const auto length_ns = static_cast<double>(end_ns - begin_ns);
+  if (!known) trace_.unmatched_ns[std::string(name)] += length_ns;
+  trace_.kernel_ns += length_ns;
+  ++trace_.kernels;
+  add(device, process, {begin_ns, end_ns, is.activity, is.row, -1});
+}
+
+void TraceBuilder::copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
+                        std::int64_t begin_ns, std::int64_t end_ns) {
+  Activity activity = Activity::compute;
+  if (kind == CopyKind::between_devices) activity = Activity::collective;
+  if (kind == CopyKind::to_device)
+    activity = bytes >= smallest_weight_bytes ? Activity::expert_copy : Activity::host_wait;
+  if (kind == CopyKind::to_host) activity = Activity::host_wait;
+  ++trace_.copies;
+  add(device, process, {begin_ns, end_ns, activity, Row::other, -1});
+}
+
+void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::string_view name,
+                             std::int64_t begin_ns, std::int64_t end_ns) {
+  const bool waits = is_wait(name);
+  if (!waits && !is_launch(name)) return;
+  HostThread& host = threads_[{process, thread}];
+  host.process = process;
+  host.calls.push_back({begin_ns, end_ns, waits});
+}
+
+ImportedTrace TraceBuilder::finish() {
+  for (auto& [key, host] : threads_) {
+    std::ranges::stable_sort(host.calls, {}, &Call::begin_ns);
+    for (std::size_t i = 0; i < host.calls.size(); ++i) {
+      if (!host.calls[i].waits) continue;
+      const std::int64_t begin_ns = host.calls[i].begin_ns;
+      std::int64_t end_ns = host.calls[i].end_ns;
+      while (i + 1 < host.calls.size() && host.calls[i].waits)
+        end_ns = std::max(end_ns, host.calls[++i].end_ns);
+      for (auto& [device, intervals] : trace_.devices)
+        if (processes_[device].contains(host.process))
+          intervals.push_back({begin_ns, end_ns, Activity::host_wait, Row::other, -1});
+    }
+  }
+  threads_.clear();
+  return std::move(trace_);
+}
+
+std::vector<ImportedAccount> imported_accounts(const ImportedTrace& trace) {
+  std::vector<ImportedAccount> accounts;
+  for (const auto& [device, intervals] : trace.devices) {
+    ImportedAccount one{.device = device, .account = {}};
+    std::vector<StepInterval> own;
+    std::ranges::copy_if(intervals, std::back_inserter(own), is_on_device);
+    if (own.empty()) continue;
+    std::ranges::sort(own, {}, &StepInterval::begin_ns);
+    std::vector<StepInterval> all = intervals;
+    std::ranges::sort(all, {}, &StepInterval::begin_ns);
+    std::int64_t begin_ns = own.front().begin_ns;
+    std::int64_t busy_until_ns = begin_ns;
+    std::size_t next = 0;  // first of `all` that no earlier stretch has used up
+    const auto close = [&] {
+      // Intervals of this stretch: those that begin before its end. Host waits may reach in from before.
+      std::vector<StepInterval> inside;
+      for (std::size_t i = next; i < all.size() && all[i].begin_ns < busy_until_ns; ++i) {
+        if (all[i].end_ns >= begin_ns) inside.push_back(all[i]);
+        if (all[i].end_ns <= busy_until_ns && i == next) ++next;
+      }
+      one.account += account(begin_ns, busy_until_ns, inside);
+    };
+    for (const StepInterval& interval : own) {
+      if (interval.begin_ns - busy_until_ns > kIdleNs) {
+        close();
+        one.idle_ns += interval.begin_ns - busy_until_ns;
+        begin_ns = interval.begin_ns;
+      }
+      busy_until_ns = std::max(busy_until_ns, interval.end_ns);
+    }
+    close();
+    accounts.push_back(one);
+  }
+  return accounts;
+}
+
+}  // namespace moetune

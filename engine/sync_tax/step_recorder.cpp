@@ -1,0 +1,114 @@
+#include "engine/sync_tax/step_recorder.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace moetune {
+namespace {
+
+constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
+constexpr std::size_t kUsualIntervals = std::size_t{1} << 16;
+constexpr std::size_t kUsualSteps = std::size_t{1} << 12;
+
+StepCauses causes_now() {
+  rusage usage = {};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return {};
+  return {usage.ru_minflt, usage.ru_majflt, usage.ru_nivcsw, usage.ru_nvcsw};
+}
+
+StepCauses difference(const StepCauses& a, const StepCauses& b) {
+  return {a.minor_faults - b.minor_faults, a.major_faults - b.major_faults, a.preemptions - b.preemptions,
+          a.waits - b.waits};
+}
+
+}  // namespace
+
+StepCauses& StepCauses::operator+=(const StepCauses& other) {
+  minor_faults += other.minor_faults;
+  major_faults += other.major_faults;
+  preemptions += other.preemptions;
+  waits += other.waits;
+  return *this;
+}
+
+std::int64_t StepRecorder::steady_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+StepRecorder::StepRecorder(Detail detail, NowNs now) : detail_(detail), now_(now) {
+  steps_.reserve(kUsualSteps);
+  if (detail == Detail::ops) intervals_.reserve(kUsualIntervals);
+}
+
+void StepRecorder::begin_step(Phase phase, std::int64_t tokens) {
+  layer_ = -1;
+  // The causes are read outside the window: reading them takes longer than a small op.
+  steps_.push_back(
+      {.phase = phase, .tokens = tokens, .first = intervals_.size(), .count = 0, .causes = causes_now()});
+  steps_.back().begin_ns = now_();
+}
+
+void StepRecorder::end_step() {
+  RecordedStep& step = steps_.back();
+  step.end_ns = now_();
+  step.causes = difference(causes_now(), step.causes);
+  step.count = intervals_.size() - step.first;
+}
+
+std::size_t StepRecorder::begin(Activity activity, Row row) {
+  if (detail_ == Detail::steps) return kNothing;
+  intervals_.push_back({.activity = activity, .row = row, .layer = layer_});
+  intervals_.back().begin_ns = now_();
+  return intervals_.size() - 1;
+}
+
+void StepRecorder::end(std::size_t interval) {
+  if (interval != kNothing) intervals_[interval].end_ns = now_();
+}
+
+std::size_t StepRecorder::split(std::size_t interval, Row row) {
+  if (interval == kNothing) return kNothing;
+  const std::int64_t now_ns = now_();
+  intervals_[interval].end_ns = now_ns;
+  intervals_.push_back({now_ns, now_ns, intervals_[interval].activity, row, intervals_[interval].layer});
+  return intervals_.size() - 1;
+}
+
+std::span<const StepInterval> StepRecorder::intervals_of(const RecordedStep& step) const {
+  return std::span(intervals_).subspan(step.first, step.count);
+}
+
+void StepRecorder::clear() {
+  steps_.clear();
+  intervals_.clear();
+}
+
+RecordingCost recording_cost() {
+  constexpr int scopes = 10'000;
+  StepRecorder recorder;
+  const auto record_all = [&] {
+    recorder.clear();
+    recorder.begin_step(Phase::decode, 1);
+    for (int i = 0; i < scopes; ++i) const OpScope scope(&recorder, Activity::compute);
+    recorder.end_step();
+  };
+  record_all();  // the memory of the records is touched here
+  record_all();
+  const RecordedStep& step = recorder.steps().front();
+  std::vector<std::int64_t> inside;
+  for (const StepInterval& interval : recorder.intervals_of(step))
+    inside.push_back(interval.end_ns - interval.begin_ns);
+  // The middle of them, and of the distances from one to the next: an interruption makes some of them long.
+  std::vector<std::int64_t> apart;
+  const std::span<const StepInterval> intervals = recorder.intervals_of(step);
+  for (std::size_t i = 1; i < intervals.size(); ++i)
+    apart.push_back(intervals[i].begin_ns - intervals[i - 1].begin_ns);
+  const double inside_ns = middle_mean(inside);
+  return {.inside_ns = inside_ns, .outside_ns = std::max(0.0, middle_mean(apart) - inside_ns)};
+}
+
+}  // namespace moetune

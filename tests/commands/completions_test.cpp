@@ -1,0 +1,91 @@
+#include "tuner/commands/completions.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_directory.h"
+#include "tuner/commands/command.h"
+
+namespace moetune {
+namespace {
+
+struct Program {
+  CLI::App app{"what it is"};
+  std::vector<Command> commands;
+
+  Program() {
+    app.name("moetune");
+    for (const auto add : {add_report_command, add_list_command, add_export_command, add_worker_command})
+      commands.push_back(add(app));
+  }
+};
+
+const CommandFacts& command_named(const std::vector<CommandFacts>& commands, const std::string& name) {
+  return *std::ranges::find(commands, name, &CommandFacts::name);
+}
+
+TEST(Completions, KnowTheProgramsOwnOptions) {
+  const Program program;
+  const std::vector<CommandFacts> commands = command_facts(program.app);
+  ASSERT_EQ(commands.size(), 3U);  // the hidden worker is none of them
+  const CommandFacts& report = command_named(commands, "report");
+  const auto option = [](const CommandFacts& command, const std::string& flag) {
+    return *std::ranges::find_if(command.options, [&](const OptionFacts& each) {
+      return each.place == flag || std::ranges::find(each.flags, flag) != each.flags.end();
+    });
+  };
+  EXPECT_EQ(option(report, "--gate").choices, (std::vector<std::string>{"lossless", "int8", "int4", "none"}));
+  EXPECT_TRUE(option(report, "RUN").takes_file);
+  EXPECT_EQ(option(report, "--json").type, "");
+  EXPECT_EQ(option(command_named(commands, "list"), "what").choices.front(), "models");
+}
+
+TEST(Completions, EveryFlagStandsInAllFourTexts) {
+  const Program program;
+  const std::vector<CommandFacts> commands = command_facts(program.app);
+  const std::string man = man_page(program.app, "moetune 1.0");
+  const std::string bash = bash_completions(commands);
+  const std::string zsh = zsh_completions(commands);
+  const std::string fish = fish_completions(commands);
+  int flags = 0;
+  for (const CommandFacts& command : commands)
+    for (const OptionFacts& option : command.options)
+      for (const std::string& flag : option.flags) {
+        ++flags;
+        std::string in_roff;
+        for (const char c : flag) in_roff += c == '-' ? std::string("\\-") : std::string(1, c);
+        EXPECT_TRUE(has_text(man, in_roff));
+        EXPECT_TRUE(has_text(bash, flag));
+        EXPECT_TRUE(has_text(zsh, "'" + flag + "["));
+        EXPECT_TRUE(has_text(fish, flag.starts_with("--") ? "-l " + flag.substr(2) : "-s " + flag.substr(1)));
+      }
+  EXPECT_GT(flags, 15);
+}
+
+TEST(Completions, BashOffersCommandsFlagsAndValues) {
+  const Program program;
+  const TemporaryDirectory folder;
+  std::ofstream(folder / "completions") << bash_completions(command_facts(program.app));
+  const auto offered = [&](const std::string& words, int at) {
+    const std::string script = "source '" + (folder / "completions") + "'; COMP_WORDS=(" + words +
+                               "); COMP_CWORD=" + std::to_string(at) + "; _moetune; echo \"${COMPREPLY[@]}\"";
+    std::ofstream(folder / "script") << script;
+    std::FILE* pipe = ::popen(("bash '" + (folder / "script") + "'").c_str(), "r");
+    std::string text;
+    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
+    ::pclose(pipe);
+    return text;
+  };
+  EXPECT_EQ(offered("moetune ex", 1), "export\n");
+  EXPECT_EQ(offered("moetune report --ga", 2), "--gate\n");
+  EXPECT_EQ(offered("moetune report --gate int", 3), "int8 int4\n");
+  EXPECT_EQ(offered("moetune list serv", 2), "servers\n");
+}
+
+}  // namespace
+}  // namespace moetune

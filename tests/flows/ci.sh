@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# The nightly check as a CI job sees it: verdicts, exit codes, files. Slowdowns are planted in the synthetic target, so that
+# nothing depends on what this machine does meanwhile. Real runs: ci_examples.sh.
+source "$(dirname "$0")/support/flow.sh"
+
+ci() { "$MOETUNE" ci --target synthetic --quiet "$@"; }
+planted() { echo "{\"slower\": [{\"when\": $1, \"factor\": $2}]}"; }  # settings in which these configurations are slower
+field() { python3 -c "import json, sys; print(json.load(open('$1'))$2)"; }
+
+# Without a baseline: exit 2 and the command that makes one.
+expect_exit 2 ci
+expect_in err.txt "baseline: no profile is given .*'moetune tune --run runs/baseline' makes one"
+expect_exit 2 ci --baseline nowhere.json --model some/model
+expect_in err.txt "'nowhere.json' is not there .*'moetune tune --model some/model --run runs/baseline' makes one"
+expect_exit 2 ci --baseline nowhere.json --threshold 5
+expect_in err.txt "a percentage such as 5%"
+expect_exit 2 ci --baseline nowhere.json --retune
+expect_in err.txt 'without --out'
+
+# The whole of a small space, so that nothing depends on how far a search comes.
+expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run baseline --space quick --searcher exhaustive --budget 10m
+expect_exit 0 "$MOETUNE" validate baseline/profile.json
+chosen=$(field baseline/profile.json "['configuration']['expert_quant']")
+[[ $chosen != checkpoint ]] || fail "the synthetic target does not choose a format of its own"
+is_chosen="{\"expert_quant\": \"$chosen\"}"
+
+# Nothing changed: ok, and every file says so.
+expect_exit 0 ci --baseline baseline --run night --junit ci.xml --summary ci.md --prometheus ci.prom
+expect_in out.txt '^ok: tpot_ms is '
+expect_in ci.md '^## moetune ci: ok'
+expect_in ci.md '^\| default \|'
+expect_in ci.prom '^moetune_ci_verdict\{.*verdict="ok"\} 1$'
+expect_in ci.prom '^moetune_ci_slowdown_ratio\{.*role="baseline",bound="high"\}'
+python3 - <<'PY' || fail "ci.xml is not what a CI server reads"
+import xml.etree.ElementTree as xml
+suite = xml.parse("ci.xml").getroot().find("testsuite")
+assert suite.get("failures") == suite.get("errors") == "0", suite.attrib
+assert int(suite.get("tests")) == len(suite.findall("testcase")) >= 5
+PY
+[[ $(field night/ci.json "['verdict']") == ok ]] || fail "ci.json has another verdict"
+
+# The chosen configuration alone became slower: regression, exit 3, and the canaries say that it is this one.
+slower=$(planted "$is_chosen" 2)
+expect_exit 3 ci --baseline baseline --run slower --synthetic "$slower" --junit ci.xml --summary ci.md --prometheus ci.prom
+expect_in out.txt '^regression: tpot_ms is [0-9.]+ % slower'
+expect_in ci.md '^## moetune ci: regression'
+expect_in ci.prom '^moetune_ci_verdict\{.*verdict="regression"\} 1$'
+python3 - <<'PY' || fail "ci.xml shows no failure"
+import xml.etree.ElementTree as xml
+suite = xml.parse("ci.xml").getroot().find("testsuite")
+assert int(suite.get("failures")) >= 1, suite.attrib
+assert "slower" in suite.find("testcase/failure").get("message")
+PY
+# Everything became slower: the canaries say that as well.
+expect_exit 3 ci --baseline baseline --run all-slower --synthetic "$(planted '{}' 1.2)" --json
+python3 -c 'import json; d = json.load(open("out.txt")); assert d["verdict"] == "regression" and "The canaries are slower as well" in d["reason"], d["reason"]' ||
+  fail "the reason does not say that everything is slower"
+# Less than half of the threshold is no finding; another threshold finds it.
+expect_exit 0 ci --baseline baseline --run slightly --synthetic "$(planted '{}' 1.018)"
+expect_exit 3 ci --baseline baseline --run strict --synthetic "$(planted '{}' 1.018)" --threshold 2%
+# A crash of the baseline's configuration is a regression; one of a canary is said.
+expect_exit 3 ci --baseline baseline --run crash --synthetic "{\"fail\": [{\"when\": $is_chosen, \"how\": \"crash\"}]}"
+expect_in out.txt 'worked then and does not now: crashed:'
+# A model or box that is not the profile's: stale, exit 6, nothing is measured, the field is named.
+sed 's/"hash": "synthetic"/"hash": "another"/' baseline/profile.json > other.json
+expect_exit 6 ci --baseline other.json --run other --summary ci.md
+expect_in out.txt '^stale: .*model_hash another'
+[[ ! -e other ]] || fail "something was measured against the profile of another model"
+# The driver changed: nothing moved, so the choice is confirmed; it moved, so the numbers are stale.
+sed -E 's/"os": "[^"]*"/"os": "Linux 1.0"/' baseline/profile.json > old.json
+expect_exit 0 ci --baseline old.json --run confirmed
+expect_in out.txt 'os Linux 1.0 then'
+expect_exit 6 ci --baseline old.json --run moved --synthetic "$(planted '{}' 1.2)"
+
+# GitHub: annotations on stdout, the summary appended to the job's.
+echo "# earlier step" > step.md
+GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=step.md expect_exit 3 ci --baseline baseline --run github --synthetic "$slower" --summary step.md
+expect_in out.txt '^::error title=moetune ci regression::synthetic, workload chat: tpot_ms is'
+expect_in step.md '^# earlier step'
+expect_in step.md '^## moetune ci: regression'
+
+# --retune: only the knob whose effect moved is searched again; profile and diff are ready to commit.
+expect_exit 3 ci --baseline baseline --run again --synthetic "$slower" --retune --out new.json
+expect_exit 0 "$MOETUNE" validate new.json
+expect_in out.txt '^Searched again: .*expert_quant'
+[[ $(field new.json "['configuration']['expert_quant']") != "$chosen" ]] || fail "the slower format was chosen again"
+expect_in new.json.diff.md '^\| `expert_quant` \|'
+expect_in new.json.diff.md '^\| metric \| before \| after \| change \|'
+expect_exit 0 ci --baseline baseline --run unmoved --retune --out same.json
+expect_in out.txt 'nothing is searched again'
+expect_in same.json.diff.md '^The configuration is the same'
+[[ ! -e unmoved-retune ]] || fail "something was searched although nothing moved"
+expect_exit 0 ci --baseline same.json --run next-night
+
+# --budget: a whole search that begins with the baseline's front.
+expect_exit 0 ci --baseline baseline --run whole --budget 10m --out whole.json
+python3 - <<'PY' || fail "the search does not begin with the baseline's front"
+import json
+front = [point["configuration"] for point in json.load(open("baseline/profile.json"))["front"]]
+lines = [json.loads(line) for line in open("whole/trials.jsonl")]
+trials = [line["configuration"] for line in lines if "final_round" not in line]
+assert all(point in trials[:len(front) + 3] for point in front), (front, trials)
+assert len(trials) == 48, "the search did not go on to the end of the space: %d" % len(trials)
+PY
+expect_exit 0 "$MOETUNE" validate whole.json

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Outputs to servers as a user sees them: export in every format, --check, --explain, confirm against a small server, man page,
+# completions.
+source "$(dirname "$0")/support/flow.sh"
+
+expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run run --max-trials 5
+given=(--server-model "it's \$(touch pwned)" --gguf "a b.gguf" --kt-weights /kt --kt-method AMXINT4)
+
+# Every profile of the repository, and one of a run, for every server and format.
+profiles=(run)
+while IFS= read -r file; do profiles+=("$file"); done < <("$MOETUNE" list profiles --json | python3 -c 'import json, sys; [print(p["file"]) for p in json.load(sys.stdin)]')
+for profile in "${profiles[@]}"; do
+  for server in vllm sglang llama.cpp tensorrt-llm ktransformers tgi lmdeploy ollama; do
+    for format in shell json yaml compose k8s; do
+      expect_exit 0 "$MOETUNE" export "$profile" --server "$server" --format "$format" --quiet "${given[@]}"
+      [[ -s out.txt ]] || fail "nothing printed for $profile, $server, $format"
+    done
+  done
+done
+expect_exit 0 "$MOETUNE" export --server llama_cpp --gguf m.gguf   # both spellings; the newest run
+expect_in out.txt '^llama-server'
+[[ ! -e pwned ]] || fail "a name was run"
+
+# The shell text runs: what it starts gets the arguments.
+mkdir bin
+cat > bin/vllm <<'VLLM'
+#!/bin/sh
+[ "$2" = --help=all ] && { echo "--max-num-seqs --max-model-len --tensor-parallel-size --hf-overrides"; exit 0; }
+for word in "$@"; do printf '<%s>\n' "$word"; done
+VLLM
+chmod +x bin/vllm
+"$MOETUNE" export run --server vllm "${given[@]}" > command.sh 2>/dev/null
+PATH=$PWD/bin:$PATH sh ./command.sh > words.txt
+expect_in words.txt "^<it's \\\$\\(touch pwned\\)>\$"
+[[ ! -e pwned ]] || fail "a name was run"
+
+# --check asks the installed server.
+PATH=$PWD/bin:$PATH expect_exit 0 "$MOETUNE" export run --server vllm --server-model m --check
+expect_in out.txt "max-num-seqs stands in the server's --help"
+sed -i 's/--max-num-seqs//' bin/vllm
+PATH=$PWD/bin:$PATH expect_exit 6 "$MOETUNE" export run --server vllm --server-model m --check
+expect_in out.txt "max-num-seqs is NOT in the server's --help"
+expect_exit 2 "$MOETUNE" export run --server ollama --check
+expect_in err.txt "'ollama serve --help'"
+
+# What is missing or wrong is named.
+expect_exit 2 "$MOETUNE" export run --server vllm
+expect_in err.txt '^moetune: --server-model: not given'
+expect_exit 2 "$MOETUNE" export run --server llama.cpp
+expect_in err.txt '^moetune: --gguf: not given'
+expect_exit 2 "$MOETUNE" export run --server vlm
+expect_in err.txt "'vlm' .accepted: .*vllm"
+expect_exit 2 "$MOETUNE" export run --server vllm --server-model m --format xml
+expect_in err.txt 'shell, json, yaml, compose, k8s'
+expect_exit 2 "$MOETUNE" export nowhere --server vllm
+expect_in err.txt 'nowhere: no such profile'
+
+# Rumours.
+for spelling in --enable-expert-cache enable_expert_cache; do
+  expect_exit 0 "$MOETUNE" export --explain "$spelling"
+  expect_in out.txt 'No version of vLLM has it'
+done
+expect_exit 0 "$MOETUNE" export --explain --max-num-seqs
+expect_in out.txt 'vLLM: accepted; says max_concurrency'
+expect_exit 0 "$MOETUNE" list servers
+expect_in out.txt '^llama.cpp '
+expect_exit 0 "$MOETUNE" list claims --json
+
+# confirm, against a server that answers at once.
+cat > server.py <<'PY'
+import http.server, json, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *words): pass
+    def reply(self, kind, text):
+        self.send_response(200); self.send_header("Content-Type", kind); self.send_header("Content-Length", str(len(text))); self.end_headers()
+        self.wfile.write(text.encode())
+    def do_GET(self):
+        if self.path == "/v1/models": self.reply("application/json", json.dumps({"data": [{"id": "small"}]}))
+        elif self.path == "/metrics": self.reply("text/plain", "vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n")
+        else: self.send_error(404)
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        events = [{"choices": [{"text": "x"}]}] * request["max_tokens"]
+        events.append({"choices": [], "usage": {"prompt_tokens": len(request["prompt"]) // 4, "completion_tokens": request["max_tokens"]}})
+        self.reply("text/event-stream", "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+PY
+mkfifo port
+python3 server.py > port &
+server_pid=$!
+trap 'kill $server_pid; rm -rf "$flow_scratch"' EXIT
+read -r port_number < port || fail "the small server did not start"
+url=http://127.0.0.1:$port_number
+"$MOETUNE" confirm run --url "$url" --workload chat --budget 1s --json > confirm.json 2>err.txt && code=0 || code=$?
+[[ $code == 0 || $code == 3 || $code == 5 ]] || { cat err.txt >&2; fail "confirm: exit code $code"; }
+python3 - <<'PY' || fail "confirm --json or the profile is not what it should be"
+import json
+document, profile = json.load(open("confirm.json")), json.load(open("run/profile.json"))
+assert document["model"] == "small" and document["metrics"]["tpot_ms"]["n"] > 0 and document["load"]["running"] == 1, document
+assert profile["confirmations"][-1]["verdict"] == document["verdict"], profile.get("confirmations")
+PY
+expect_exit 0 "$MOETUNE" validate run/profile.json
+expect_exit 0 "$MOETUNE" report run --prometheus metrics.prom
+expect_in metrics.prom '^moetune_tpot_ms\{'
+grep -q confirmations run/profile.json || fail "report drops what confirm found"
+expect_exit 2 "$MOETUNE" confirm run --url http://127.0.0.1:1
+expect_in err.txt 'nothing answers'
+expect_exit 2 "$MOETUNE" confirm run --url ftp://x
+expect_in err.txt "^moetune: --url: 'ftp://x'"
+
+# Man page and completions.
+expect_exit 0 "$MOETUNE" man
+expect_in out.txt '^.SH EXPORT'
+for shell in bash zsh fish; do expect_exit 0 "$MOETUNE" completions $shell; done
+"$MOETUNE" completions bash > completions.bash
+bash -n completions.bash || fail "bash cannot read the completions"
+expect_exit 2 "$MOETUNE" completions tcsh

@@ -1,0 +1,134 @@
+"""Uses report.html as a reader would. report_page.py FOLDER_OF_RUNS [FOLDER_FOR_SCREENSHOTS]"""
+import json
+import pathlib
+import sys
+
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from browser import Browser
+
+folder, pictures = pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+POINTS = "#front-chart .point"
+
+
+def control(browser, words):
+    """The select or box whose label begins with these words."""
+    return browser.run("[...document.querySelectorAll('#front-chart label')].find(l => l.textContent.trim().startsWith(arguments[0]))"
+                       ".querySelector('select, input')", words)
+
+
+def filters_and_axes(browser, run):
+    trials = [json.loads(line) for line in open(folder / run / "trials.jsonl")]
+    ok = [each for each in trials if "final_round" not in each and each["outcome"] == "ok"]
+    on_front = {point["trial"] for point in json.load(open(folder / run / "front.json"))["points"]}  # and the default
+    assert len(browser.find_all(POINTS)) == len(ok), "not every measured trial is a point"
+    control(browser, "front only").click()
+    assert len(browser.find_all(POINTS)) == len(on_front), "'front only' shows something else than the front"
+    control(browser, "front only").click()
+
+    knob = next(name for name in ok[0]["configuration"] if len({str(each["configuration"][name]) for each in ok}) > 1)
+    value = str(ok[-1]["configuration"][knob])
+    Select(control(browser, knob)).select_by_value("=" + value)
+    wanted = sum(str(each["configuration"][knob]) == value for each in ok)
+    assert len(browser.find_all(POINTS)) == wanted, f"{knob}={value} does not show {wanted} trials"
+    Select(control(browser, knob)).select_by_value("")
+
+    Select(control(browser, "up")).select_by_value("device_bytes")
+    assert "device_bytes" in browser.find("#front-chart .chart > svg").get_attribute("aria-label")
+    Select(control(browser, "up")).select_by_value("kl_mean")
+
+    browser.run("document.querySelector('#front-chart details.behind').open = true")
+    browser.wait(f"document.querySelectorAll('#front-chart .numbers tbody tr').length === {len(ok)}")
+    browser.run("document.querySelector('#front-chart details.behind').open = false")
+
+
+def picking(browser):
+    heading = lambda: browser.find("#picked h3").text
+    first = heading()
+    assert "recommended" in first, first
+    assert len(browser.find_all(POINTS + "[tabindex='0']")) == 1, "more than one point in the tab order"
+    browser.run("document.querySelector('#front-chart .point[tabindex=\"0\"]').focus()")
+    active = browser.driver.switch_to.active_element
+    for key in (Keys.ARROW_RIGHT, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT):
+        browser.driver.switch_to.active_element.send_keys(key)
+    moved = browser.driver.switch_to.active_element
+    assert moved != active, "arrow keys do not move"
+    number = moved.get_attribute("aria-label").split(",")[0]
+    assert not browser.find("#front-chart .tip").get_attribute("hidden"), "no tip beside the point in focus"
+    moved.send_keys(Keys.ENTER)
+    assert heading().startswith(f"Picked: {number},"), f"{heading()} after picking {number}"
+    assert browser.run("document.activeElement.getAttribute('aria-pressed')") == "true", "the focus is lost by picking"
+    # The command of the picked one sets every knob of its table.
+    command = browser.find("#picked pre").text.replace("\n", " ")
+    for row in browser.find_all("#picked table tr"):
+        cells = [cell.text for cell in row.find_elements("css selector", "th, td")]
+        if len(cells) == 3 and cells[1]:
+            assert f"--set {cells[0]}={cells[1]}" in command, f"{cells} is not in {command}"
+    next(button for button in browser.find_all("#picked button") if button.text == "Pick the recommended one").click()
+    assert heading() == first
+    # By the mouse: the default is a square somewhere on the chart.
+    browser.run("document.querySelector('#front-chart .point.default').dispatchEvent(new MouseEvent('click', {bubbles: true, "
+                "clientX: document.querySelector('#front-chart .point.default').getBoundingClientRect().x + 5, "
+                "clientY: document.querySelector('#front-chart .point.default').getBoundingClientRect().y + 5}))")
+    assert "default" in heading(), heading()
+
+
+def every_chart(browser):
+    for figure in browser.find_all("figure"):
+        browser.run("arguments[0].scrollIntoView()", figure)
+        browser.wait("arguments[0].querySelector('.chart svg, .chart .note') !== null", figure)
+        assert figure.find_element("css selector", "figcaption").text or figure.find_elements("css selector", ".note")
+
+
+def sizes(browser, path, name):
+    for width, height, dark in ((1280, 900, False), (800, 1100, True), (390, 844, False)):
+        browser.size(width, height, dark)
+        browser.open(path)
+        every_chart(browser)
+        assert browser.run("document.documentElement.scrollWidth") <= width, f"wider than {width} pixels"
+        background = browser.run("getComputedStyle(document.body).backgroundColor")
+        assert (background != "rgb(255, 255, 255)") == dark, background
+        if pictures:
+            browser.size(width, min(browser.run("document.documentElement.scrollHeight"), 8000), dark)
+            browser.driver.save_screenshot(f"{pictures}/{name}-{width}.png")
+
+
+def paper(browser, path):
+    browser.size(1280, 900, dark=True)
+    browser.open(path)
+    pdf = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"]
+    assert len(pdf) > 20000, "hardly anything is printed"
+    missing = browser.run("[...document.querySelectorAll('figure')].filter(f => !f.querySelector('.chart svg, .chart .note')).map(f => f.id)")
+    assert not missing, f"not drawn for paper: {missing}"
+
+
+with Browser() as browser:
+    small = str(folder / "small/report.html")
+    browser.size(1280, 900)
+    browser.open(small)
+    filters_and_axes(browser, "small")
+    picking(browser)
+    every_chart(browser)
+    browser.find("#theme").click()
+    assert browser.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    browser.quiet(small)
+    sizes(browser, small, "small")
+    paper(browser, small)
+
+    hostile = str(folder / "hostile/report.html")
+    browser.open(hostile)
+    every_chart(browser)
+    assert browser.run("window.hit") is None, "a name was run"
+    assert not browser.find_all("img"), "a name became an element"
+    assert browser.find("h1").text.startswith("</script><script>"), browser.find("h1").text
+    browser.quiet(hostile)
+
+    large = str(folder / "large/report.html")
+    browser.open(large)
+    assert len(browser.find_all(POINTS)) > 1500
+    # What a page costs to open is what it builds: about two elements a trial.
+    assert browser.run("document.querySelectorAll('*').length") < 8000
+    every_chart(browser)
+    sizes(browser, large, "large")
+print("report.html: picks, filters, keys, three sizes, paper and hostile names")

@@ -1,0 +1,67 @@
+// The bounds that verdicts and intervals keep on recorded noise of real runs; the figures behind them: reports/noise/replay.txt.
+#include <cctype>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/noise_experiments.h"
+#include "tests/tuner/support/made_up_series.h"
+
+namespace moetune {
+namespace {
+
+class NoiseReplay : public ::testing::TestWithParam<std::string> {
+ protected:
+  const RecordedNoise noise_{GetParam()};
+};
+
+TEST_P(NoiseReplay, AnIdenticalChallengerIsHardlyEverAdopted) {
+  const Adoptions found = adoptions(noise_, 0.0, 100);
+  EXPECT_EQ(found.studies, 100);
+  EXPECT_LE(found.replaced, 5);
+}
+
+TEST_P(NoiseReplay, ATrueGainIsAdopted) { EXPECT_GE(adoptions(noise_, 0.05, 100).right, 80); }
+
+TEST_P(NoiseReplay, FreshStudiesGiveTheSameProfileOrOneWithinItsTolerance) {
+  EXPECT_GE(repeats(noise_, 20).within_tolerance, 19);
+}
+
+TEST_P(NoiseReplay, ASlowdownIsFoundAndNoneIsNot) {
+  EXPECT_GE(alarms(noise_, 0.05, 0.05, 40, 100).regressions, 95);
+  EXPECT_LE(alarms(noise_, 0.0, 0.05, 40, 100).regressions, 1);
+}
+
+void expect_honest(const Coverage& found, const std::string& what) {
+  EXPECT_EQ(found.re_runs, 1000) << what;
+  EXPECT_GE(found.stated, 900) << what;
+  EXPECT_GE(found.covered, 0.93 * found.stated) << what;
+  EXPECT_LE(found.width, 1.5 * found.bootstrap_width) << what;
+}
+
+TEST_P(NoiseReplay, StatedIntervalsHoldTheLongRunValue) {
+  expect_honest(measure_coverage(noise_, 5, 1000), "measure");
+  expect_honest(ratio_coverage(noise_, 20, 1000), "paired ratio");
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, NoiseReplay, ::testing::ValuesIn(noise_files()), [](const auto& tested) {
+  std::string name = noise_name(tested.param);
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
+
+TEST(StatedIntervals, HoldTheLongRunValueOfCorrelatedSeries) {
+  for (const int count : {100, 400})
+    for (const double correlation : {0.0, 0.3, 0.6, 0.8}) {
+      const auto series = [&](std::uint32_t run) {
+        std::vector<double> times = made_up_series(run, count, correlation);
+        for (double& time : times) time = std::exp(0.1 * time);
+        return times;
+      };
+      expect_honest(coverage(series, 1.0, 1000), std::to_string(count) + " samples, correlation " + std::to_string(correlation));
+    }
+}
+
+}  // namespace
+}  // namespace moetune

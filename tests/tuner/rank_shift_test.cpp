@@ -1,0 +1,105 @@
+#include "tuner/rank_shift.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tuner/counter_rng.h"
+
+namespace moetune {
+namespace {
+
+// Critical values of the signed-rank test, two-sided 5 % and 1 % (Wilcoxon and Wilcox 1964, table 2): the
+// largest sum that is still significant; so one more may be spared.
+TEST(SignedRanks, EqualPublishedTables) {
+  const std::vector<std::size_t> at_five{0,  2,  3,  5,  8,  10, 13, 17,
+                                         21, 25, 29, 34, 40, 46, 52};  // n = 6 .. 20
+  for (std::size_t n = 6; n <= 20; ++n) EXPECT_EQ(signed_ranks_to_spare(n, 0.025), at_five[n - 6] + 1) << n;
+  EXPECT_EQ(signed_ranks_to_spare(5, 0.025), 0U);
+  EXPECT_EQ(signed_ranks_to_spare(8, 0.005), 1U);
+  EXPECT_EQ(signed_ranks_to_spare(9, 0.005), 2U);
+  EXPECT_EQ(signed_ranks_to_spare(7, 0.005), 0U);
+}
+
+// Mann and Whitney's own U at two-sided 5 % for two series of the same length.
+TEST(MannWhitneyPairs, EqualPublishedTables) {
+  EXPECT_EQ(pairs_to_spare(3, 3, 0.025), 0U);
+  EXPECT_EQ(pairs_to_spare(4, 4, 0.025), 0U + 1);
+  EXPECT_EQ(pairs_to_spare(5, 5, 0.025), 2U + 1);
+  EXPECT_EQ(pairs_to_spare(10, 10, 0.025), 23U + 1);
+  EXPECT_EQ(pairs_to_spare(5, 10, 0.025), 8U + 1);
+  EXPECT_EQ(pairs_to_spare(10, 5, 0.025), 8U + 1);
+  EXPECT_EQ(pairs_to_spare(20, 20, 0.025), 127U + 1);
+}
+
+TEST(SignedRanks, TheNormalApproximationGoesOnWhereCountingEnds) {
+  // 60 is counted, 61 is not; the step between them is that of their neighbours.
+  const auto spared = [](std::size_t n) { return static_cast<double>(signed_ranks_to_spare(n, 0.025)); };
+  EXPECT_NEAR(spared(61) - spared(60), spared(60) - spared(59), 1.5);
+  const auto pairs = [](std::size_t n) { return static_cast<double>(pairs_to_spare(n, n, 0.025)); };
+  EXPECT_NEAR(pairs(61) - pairs(60), pairs(60) - pairs(59), 2.5);
+}
+
+TEST(MiddleOfDifferences, IsTheMedianOfMeansOfTwo) {
+  const RankEstimate few =
+      middle_of_differences(std::vector<double>{1.0, 2.0, 6.0});  // means 1 1.5 2 3.5 4 6
+  EXPECT_EQ(few.value, 2.75);
+  EXPECT_FALSE(few.interval.has_value());
+  const RankEstimate six = middle_of_differences(std::vector<double>{1, 2, 3, 4, 5, 6});
+  ASSERT_TRUE(six.interval.has_value());
+  EXPECT_EQ(six.interval->low, 1.0);
+  EXPECT_EQ(six.interval->high, 6.0);
+}
+
+TEST(MiddleOfDifferences, CorrelatedOnesHaveAWiderInterval) {
+  std::vector<double> values;
+  for (int i = 0; i < 40; ++i) values.push_back(i % 7);
+  const RankEstimate free = middle_of_differences(values);
+  const RankEstimate bound = middle_of_differences(values, usual_confidence, 4.0);
+  EXPECT_NEAR(bound.interval->high - bound.interval->low, 2.0 * (free.interval->high - free.interval->low),
+              0.5);
+  EXPECT_FALSE(middle_of_differences(values, usual_confidence, 40.0).interval.has_value())
+      << "all of them as one";
+}
+
+TEST(RankEstimates, RefuseWhatIsNoNumber) {
+  const std::vector<double> bad{1.0, std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_THROW(middle_of_differences(bad), std::invalid_argument);
+  EXPECT_THROW(middle_of_differences({}), std::invalid_argument);
+  EXPECT_THROW(shift_between(bad, std::vector<double>{1.0}), std::invalid_argument);
+  EXPECT_THROW(shift_between(std::vector<double>{1.0}, {}), std::invalid_argument);
+}
+
+// Of skewed times whose difference is symmetric all the same, as pairs from one machine have.
+TEST(RankEstimates, CoverAsOftenAsTheySay) {
+  constexpr int series = 1000;
+  for (const std::size_t count : {6, 9, 24, 80}) {
+    int paired = 0;
+    int unpaired = 0;
+    for (std::uint32_t i = 0; i < series; ++i) {
+      RngSequence random(CounterRng(77, RngStage::bootstrap, i));
+      const auto skewed = [&] { return -std::log1p(-random.uniform()); };
+      std::vector<double> before;
+      std::vector<double> now;
+      std::vector<double> differences;
+      for (std::size_t n = 0; n < count; ++n) {
+        before.push_back(skewed());
+        now.push_back(0.3 + skewed());
+        differences.push_back(now.back() - before.back());
+      }
+      const auto holds = [](const RankEstimate& found) {
+        return found.interval->low <= 0.3 && 0.3 <= found.interval->high;
+      };
+      paired += holds(middle_of_differences(differences)) ? 1 : 0;
+      unpaired += holds(shift_between(before, now)) ? 1 : 0;
+    }
+    EXPECT_GE(paired, 0.935 * series) << count;
+    EXPECT_GE(unpaired, 0.935 * series) << count;
+  }
+}
+
+}  // namespace
+}  // namespace moetune

@@ -1,0 +1,127 @@
+#include "tuner/commands/box_facts_of.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "engine/probe.h"
+#include "kernels/cpu_quota.h"
+#include "kernels/parallel_for.h"
+#include "moetune/build_info.h"
+#include "tuner/commands/gpu_probe.h"
+#include "tuner/doctor/host_facts.h"
+#include "tuner/memory_kills.h"
+
+namespace moetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int longest_ancestry = 64;
+
+std::int64_t parent_of(std::int64_t pid, const std::string& proc) {
+  std::ifstream status(proc + "/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("PPid:")) return std::strtoll(line.c_str() + 5, nullptr, 10);
+  return 0;
+}
+
+bool descends_from(std::int64_t pid, std::int64_t ancestor, const std::string& proc) {
+  for (int steps = 0; pid > 1 && steps < longest_ancestry; ++steps) {
+    if (pid == ancestor) return true;
+    pid = parent_of(pid, proc);
+  }
+  return false;
+}
+
+// NVML writes eight digits of the domain, /sys four: "00000000:18:00.0" -> "0000:18:00.0".
+std::optional<int> numa_node_of(std::string bus_id) {
+  if (bus_id.size() > 12) bus_id = bus_id.substr(bus_id.size() - 12);
+  std::ranges::transform(bus_id, bus_id.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ifstream file("/sys/bus/pci/devices/" + bus_id + "/numa_node");
+  if (int node = 0; file >> node) return node;
+  return std::nullopt;
+}
+
+bool has_sign_of_gpu() {
+  const std::array signs = {"/proc/driver/nvidia/version", "/dev/nvidia0"};
+  return std::ranges::any_of(signs, [](const char* sign) {
+    std::error_code ignored;  // unreadable counts as absent
+    return fs::exists(sign, ignored);
+  });
+}
+
+void measure_rates(BoxFacts& box) {
+  box.host_gb_per_s = measured_read_gb_per_s(0);
+  if (box.gpus.empty() || !build_info::has_cuda) return;
+  const GpuAnswer answer = ask_for_gpu();
+  if (!answer.gpu) {
+    box.gpu_problem = answer.problem;
+    return;
+  }
+  box.pinned_gb_per_s = answer.gpu->facts.link_gb_per_s;
+  box.device_gb_per_s = answer.gpu->facts.read_gb_per_s;
+}
+
+}  // namespace
+
+GpuState state_of(const GpuHealth& health, const std::string& proc, std::int64_t our_pid) {
+  GpuState gpu;
+  gpu.name = health.name;
+  gpu.bus_id = health.bus_id;
+  gpu.pcie_generation = health.pcie_generation;
+  gpu.pcie_width = health.pcie_width;
+  gpu.most_pcie_generation = health.most_pcie_generation;
+  gpu.most_pcie_width = health.most_pcie_width;
+  gpu.throttle_reasons = health.throttle_reasons;
+  gpu.ecc_enabled = health.ecc_enabled;
+  gpu.uncorrected_errors = health.uncorrected_errors;
+  gpu.busy_percent = health.busy_percent;
+  gpu.memory_bytes = health.memory_bytes;
+  gpu.used_bytes = health.used_bytes;
+  gpu.link_gb_per_s = health.link_gb_per_s;
+  gpu.nvlinks = health.nvlinks;
+  gpu.celsius = health.celsius;
+  gpu.numa_node = numa_node_of(health.bus_id);
+  for (const GpuHealth::Process& process : health.processes)
+    gpu.processes.push_back({.pid = process.pid,
+                             .name = process.name,
+                             .bytes = process.bytes,
+                             .is_ours = descends_from(process.pid, our_pid, proc)});
+  return gpu;
+}
+
+BoxFacts look_at_box(bool measures) {
+  BoxFacts box;
+  box.build_has_cuda = build_info::has_cuda;
+  box.build_cuda = build_info::cuda_version;
+  const GpusSeen seen = look_at_gpus();
+  box.driver_version = seen.driver_version;
+  box.driver_cuda = seen.driver_cuda;
+  if (has_sign_of_gpu()) box.gpu_problem = seen.problem;
+  box.nccl_version = nccl_version();
+  for (const GpuHealth& health : seen.gpus) box.gpus.push_back(state_of(health, "/proc", getpid()));
+  read_host_facts("/", [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }, box);
+  box.usable_cores = usable_cores();
+  box.quota_cores = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+  if (const auto kills = memory_kills(memory_kill_counter_file()))
+    box.memory_kills = static_cast<std::int64_t>(*kills);
+  if (measures) measure_rates(box);
+  return box;
+}
+
+std::vector<Finding> findings_for(BoxFacts box, bool runs_on_gpu) {
+  if (!runs_on_gpu) {
+    box.gpus.clear();
+    box.gpu_problem.clear();
+  }
+  return findings_of(box);
+}
+
+}  // namespace moetune

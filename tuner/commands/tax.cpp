@@ -1,0 +1,323 @@
+// moetune tax: where the time of a decoded token and of a prompt goes on the CPU, beside a dense model of the
+// same size at work. In this process: what is compared are parts of one run, not runs of several processes.
+// Start at run_tax().
+#include <array>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/checkpoint.h"
+#include "engine/dense_twin.h"
+#include "engine/memory_plan.h"
+#include "engine/option_rules.h"
+#include "engine/sync_tax/nsys_reader.h"
+#include "engine/sync_tax/timeline.h"
+#include "engine/sync_tax/torch_reader.h"
+#include "tuner/commands/command.h"
+#include "tuner/commands/common_options.h"
+#include "tuner/commands/partial_file.h"
+#include "tuner/commands/quantities.h"
+#include "tuner/commands/study.h"
+#include "tuner/commands/table.h"
+#include "tuner/commands/tax_text.h"
+#include "tuner/json_facts.h"
+#include "tuner/targets/engine_target.h"
+#include "tuner/targets/tax_run.h"
+#include "tuner/targets/workload_run.h"
+
+namespace moetune {
+namespace {
+
+constexpr std::int64_t seeded_tokens = 1 << 16;  // where there is no text
+constexpr int most_swept_sequences = 32;
+constexpr int shortest_swept_prompt = 32;
+
+struct TaxOptions {
+  CommonOptions common;
+  std::vector<std::string> settings;
+  double budget_seconds = 5.0;
+  bool without_dense = false;
+  bool sweep = false;
+  std::string timeline;
+  std::string import;
+  std::int64_t steps = 0;  // in the imported trace; 0: not told
+};
+
+// One model with the options and the workload it is measured under.
+struct Measured {
+  std::shared_ptr<const Checkpoint> checkpoint;
+  EngineOptions options;
+  Workload workload;
+
+  std::optional<std::string> objection(std::int64_t device_bytes) const {
+    return objection_to(checkpoint->spec(), options, limits_of(workload, options.device), device_bytes);
+  }
+  TaxResult tax(const CommonOptions& common, double seconds, const std::string& what) const {
+    const TokenSource text = calibration_tokens(*checkpoint, common.calibration, seeded_tokens);
+    Engine engine(checkpoint, options, limits_of(workload, options.device));
+    common.console.log(fmt::format("{}: runs with and without recording, in turns", what));
+    return measure_tax(engine, workload, text, seconds, {});
+  }
+};
+
+// What a dense model has no use for stays at its default.
+Measured dense_twin_of(const Measured& model) {
+  const ModelSpec& spec = model.checkpoint->spec();
+  EngineOptions options = default_options(model.options.device);
+  options.cpu_threads = model.options.cpu_threads;
+  options.tensor_parallel = model.options.tensor_parallel;
+  options.dense_quant = model.options.dense_quant;
+  options.kv_type = model.options.kv_type;
+  options.prefill_chunk = model.options.prefill_chunk;
+  const Preset twin = dense_twin(spec, effective_top_k(spec, model.options));
+  return {std::make_shared<const Checkpoint>(twin), options, model.workload};
+}
+
+// Powers of two up to the sequences of interest; of prompts up to four times the workload's, as far as the
+// context goes.
+std::vector<Workload> swept_sequences(const Workload& workload) {
+  std::vector<Workload> points;
+  for (int sequences = 1; sequences <= most_swept_sequences; sequences *= 2) {
+    points.push_back(workload);
+    points.back().sequences = sequences;
+  }
+  return points;
+}
+
+std::vector<Workload> swept_prompts(const Workload& workload, int max_context) {
+  std::vector<Workload> points;
+  for (int prompt = shortest_swept_prompt; prompt <= 4 * workload.prompt_tokens; prompt *= 2) {
+    Workload point = workload;
+    point.prompt_tokens = prompt;
+    if (point.context_tokens() > max_context) break;
+    points.push_back(point);
+  }
+  return points;
+}
+
+std::vector<SweepPoint> sweep(const Measured& model, const std::vector<Workload>& workloads,
+                              bool is_sequences, const CommonOptions& common, double seconds,
+                              std::int64_t device_bytes) {
+  std::vector<SweepPoint> points;
+  for (const Workload& workload : workloads) {
+    SweepPoint point{.value = is_sequences ? workload.sequences : workload.prompt_tokens,
+                     .objection = "",
+                     .decode = {},
+                     .prefill = {}};
+    Measured one = model;
+    one.workload = workload;
+    if (const auto objection = one.objection(device_bytes)) {
+      point.objection = *objection;
+    } else {
+      TaxResult tax =
+          one.tax(common, seconds / static_cast<double>(workloads.size()),
+                  fmt::format("{} {}", point.value, is_sequences ? "sequences" : "prompt tokens"));
+      point.decode = std::move(tax.decode.typical);
+      point.prefill = std::move(tax.prefill.typical);
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+void print_phase(const Console& console, const std::string& title, const PhaseTax& phase,
+                 const PhaseTax* dense) {
+  if (!phase.typical.refused.empty()) {
+    console.result(fmt::format("{}: no breakdown: {}\n", title, phase.typical.refused));
+    return;
+  }
+  std::vector<BreakdownColumn> columns = {{title, &phase.typical}};
+  const bool has_dense = dense != nullptr && dense->typical.refused.empty();
+  if (has_dense) columns.push_back({"dense", &dense->typical});
+  console.result(breakdown_table(columns) + "\n");
+  console.result(rows_table(columns) + "\n");
+  if (dense != nullptr && !has_dense)
+    console.result("dense twin: no breakdown: " + dense->typical.refused + "\n");
+}
+
+std::string conclusion(const TaxResult& tax, const std::optional<TaxResult>& dense) {
+  const auto words = [](const Breakdown& one) {
+    return fmt::format("{:.1f} % of a token ({:.4f} of {:.4f} ms)", 100.0 * one.tax_share(),
+                       one.tax_ns() / 1e6, one.token_ns / 1e6);
+  };
+  if (!tax.decode.typical.refused.empty()) return "";
+  std::string text = "tax_share: " + words(tax.decode.typical);
+  if (dense && dense->decode.typical.refused.empty())
+    text += fmt::format("; the dense twin pays {}, and its token takes {:.2f} times as long",
+                        words(dense->decode.typical),
+                        dense->decode.typical.token_ns / tax.decode.typical.token_ns);
+  return text + ".";
+}
+
+std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
+  std::string text = fmt::format(
+      "Means over the middle half of the steps of {} recorded runs, against as many that were not; {:.0f} ns "
+      "per record taken out. "
+      "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
+      "router's choice "
+      "before the experts can start, and expert loading the reading of experts that are not resident.",
+      tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns);
+  if (!dense_name.empty())
+    text += " Beside it: " + dense_name +
+            ", generated weights, as many parameters at work per token, all of them dense.";
+  return text;
+}
+
+void write_timeline(PartialFile& file, const TaxResult& tax, const std::string& title) {
+  const std::string text = timeline_of(tax.last_steps, tax.last_intervals, title);
+  file.write(text.data(), text.size());
+  file.finish();
+}
+
+Measured measured_of(const TaxOptions& options, const Study& study, const Configuration& configuration) {
+  const EngineTargetSetup setup = engine_target_setup_from_json(study.worker_setup.at("engine"), "study");
+  return {open_checkpoint(setup.model_directory),
+          options_of(configuration, study.device, options.common.threads), study.workload};
+}
+
+bool is_sqlite(const std::string& path) {
+  std::array<char, 16> begin{};
+  std::ifstream(path, std::ios::binary).read(begin.data(), begin.size());
+  return std::string_view(begin.data(), begin.size()).starts_with("SQLite format 3");
+}
+
+ExitCode import_trace(const TaxOptions& options) {
+  if (options.sweep || !options.timeline.empty() || !options.settings.empty())
+    throw InputError("--import", "with --sweep, --timeline or --set",
+                     "these without --import: a trace is what it is");
+  const ImportedTrace trace =
+      is_sqlite(options.import) ? read_nsys_export(options.import) : read_torch_trace(options.import);
+  options.common.console.document(imported_json(options.import, trace, options.steps));
+  options.common.console.result(imported_text(options.import, trace, options.steps));
+  return ExitCode::done;
+}
+
+ExitCode run_tax(const TaxOptions& options) {
+  if (!options.import.empty()) return import_trace(options);
+  if (options.steps > 0) throw InputError("--steps", "given without --import", "both, or --import alone");
+  const Console& console = options.common.console;
+  const std::vector<Study> studies = engine_studies(options.common, options.budget_seconds);
+  if (studies.size() != 1)
+    throw InputError("--workload", "'" + options.common.workload + "'", "one workload for tax");
+  const Study& study = studies.front();
+  if (study.device != DeviceKind::cpu)
+    throw InputError("--device", "cuda: kernels are not recorded by this build",
+                     "cpu; nsys or the PyTorch profiler record a GPU");
+  const Configuration configuration = configuration_from_settings(study, options.settings);
+  if (const auto objection = study.objection(configuration)) {
+    if (is_about_memory(study, configuration))
+      throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
+    throw InputError("--set", *objection, "");
+  }
+  std::optional<PartialFile> timeline;
+  if (!options.timeline.empty()) timeline.emplace("--timeline", options.timeline);
+  for (const std::string& remark : study.remarks) console.log(remark);
+  if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
+
+  const Measured model = measured_of(options, study, configuration);
+  const TaxResult tax = model.tax(options.common, options.budget_seconds, study.model.name);
+  if (timeline) write_timeline(*timeline, tax, study.model.name);
+
+  std::optional<TaxResult> dense;
+  std::string dense_name;
+  if (!options.without_dense && study.model.moe_layer_count() > 0) {
+    const Measured twin = dense_twin_of(model);
+    if (const auto objection = twin.objection(study.hardware.device_bytes)) {
+      console.warn("no dense twin beside it: " + *objection);
+    } else {
+      dense = twin.tax(options.common, options.budget_seconds, "dense twin");
+      dense_name =
+          fmt::format("{} ({} wide)", twin.checkpoint->spec().name, twin.checkpoint->spec().dense_inner);
+    }
+  }
+
+  nlohmann::json document = {{"model", study.model.name},
+                             {"model_hash", study.model.content_hash},
+                             {"workload", to_json_value(study.workload)},
+                             {"hardware", to_json_value(study.hardware)},
+                             {"configuration", to_json_value(configuration)},
+                             {"decode", to_json_value(tax.decode)},
+                             {"prefill", to_json_value(tax.prefill)},
+                             {"recording",
+                              {{"inside_ns", tax.cost.inside_ns},
+                               {"outside_ns", tax.cost.outside_ns},
+                               {"runs", tax.recorded_runs}}}};
+  if (study.model.is_synthetic) document["synthetic_weights"] = true;
+  if (dense)
+    document["dense_twin"] = {{"name", dense_name},
+                              {"decode", to_json_value(dense->decode)},
+                              {"prefill", to_json_value(dense->prefill)}};
+  console.result(study_text(study));
+  console.result("configuration: " + configuration.key() + "\n");
+  print_phase(console, "decode, one step", tax.decode, dense ? &dense->decode : nullptr);
+  if (tax.decode.typical.refused.empty()) console.result(slowest_text(tax.decode) + "\n");
+  print_phase(console, "prefill, one prompt", tax.prefill, dense ? &dense->prefill : nullptr);
+  if (!tax.rounds.empty()) {
+    console.result(rounds_table(tax.rounds) + "\n");
+    for (const RoundTax& round : tax.rounds) document["rounds"].push_back(to_json_value(round.whole));
+  }
+  if (options.sweep) {
+    const std::vector<SweepPoint> sequences =
+        sweep(model, swept_sequences(study.workload), true, options.common, options.budget_seconds,
+              study.hardware.device_bytes);
+    const std::vector<SweepPoint> prompts =
+        sweep(model, swept_prompts(study.workload, study.model.max_context), false, options.common,
+              options.budget_seconds, study.hardware.device_bytes);
+    console.result(sweep_table("sequences", sequences) + "\n\n" + sweep_table("prompt", prompts) + "\n");
+    document["sweep"] = {{"sequences", to_json_value(sequences, "sequences")},
+                         {"prompt_tokens", to_json_value(prompts, "prompt_tokens")}};
+  }
+  console.document(document);
+  if (const std::string words = conclusion(tax, dense); !words.empty())
+    console.result(wrapped(words, 80, 0) + "\n");
+  console.result(wrapped(how_to_read(tax, dense_name), 80, 0));
+  if (timeline)
+    console.result(options.timeline + ": the last recorded run, for chrome://tracing or ui.perfetto.dev");
+  return tax.decode.typical.refused.empty() ? ExitCode::done : ExitCode::indeterminate;
+}
+
+}  // namespace
+
+Command add_tax_command(CLI::App& program) {
+  auto options = std::make_shared<TaxOptions>();
+  CLI::App& command = add_subcommand(
+      program, "tax", "Where a token's time goes, against a dense baseline of the same active size",
+      "Communication, expert loading, synchronisation and launch gaps are the tax; with router, compute and "
+      "what is unexplained "
+      "they add up to the token's time.\n\n"
+      "  moetune tax\n"
+      "  moetune tax --set expert_cache=0.5 --timeline run.json\n"
+      "  moetune tax --workload agent --sweep --json\n"
+      "  moetune tax --import report.sqlite --steps 64\n\n"
+      "Exit codes: 0 done, 2 bad input, 4 does not fit into memory, 5 recording changed the times too much "
+      "to be believed.");
+  add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
+                      "Change a knob; any number of times; see 'moetune list knobs'");
+  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for the model, again for the dense twin, and for each sweep", "5s");
+  add_flag(command, "--no-dense", options->without_dense, "Without the dense model beside it");
+  add_flag(command, "--sweep", options->sweep,
+           "Also the tax against sequences side by side (1 to 32) and against prompt length");
+  add_text_option(command, "--timeline", options->timeline, "FILE",
+                  "Write the last recorded run as a Chrome trace");
+  add_text_option(
+      command, "--import", options->import, "FILE",
+      "A trace of another server instead: nsys export --type sqlite, or torch.profiler's JSON (also .gz)");
+  add_parsed_option(
+      command, "--steps", options->steps,
+      [](const std::string& flag, const std::string& text) {
+        return parse_whole_number(flag, text, 1, std::numeric_limits<std::int64_t>::max());
+      },
+      "N", "With --import: how many steps the trace holds, to show one of them");
+  add_common_options(command, options->common, {.model = true, .workload = true});
+  return {&command, [options] { return run_tax(*options); }};
+}
+
+}  // namespace moetune

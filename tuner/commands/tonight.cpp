@@ -1,0 +1,127 @@
+#include "tuner/commands/tonight.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "kernels/gpu_processes.h"
+#include "tuner/commands/run_paths.h"
+#include "tuner/metric_facts.h"
+#include "tuner/other_work.h"
+#include "tuner/round_values.h"
+
+namespace moetune {
+namespace {
+
+// Looks at most every two seconds: a look reads a file of every process.
+std::function<void()> occasionally(std::function<void()> look) {
+  using Clock = std::chrono::steady_clock;
+  return [look = std::move(look), last = Clock::now()]() mutable {
+    if (Clock::now() - last < std::chrono::seconds(2)) return;
+    last = Clock::now();
+    look();
+  };
+}
+
+// Others that compute on the study's GPU, by name. To be asked while no worker of ours is there: a container
+// may count its processes otherwise than NVML does, so ours could not be told from theirs.
+std::vector<std::string> others_on_gpu(const Study& study, const Console& console) {
+  if (study.gpu_bus_id.empty()) return {};
+  const GpuProcesses found = gpu_processes(study.gpu_bus_id);
+  if (!found.problem.empty()) console.warn("other work on the GPU would go unseen: " + found.problem);
+  std::vector<std::string> others;
+  for (const GpuProcess& process : found.processes)
+    others.push_back(fmt::format("{} on the GPU (process {}, {})",
+                                 program_name(static_cast<pid_t>(process.id)), process.id,
+                                 value_text("device_bytes", static_cast<double>(process.bytes))));
+  return others;
+}
+
+// What the run says of one configuration tonight.
+NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStudyResult& measured,
+                           const Objective& objective) {
+  NightlyPoint point;
+  point.role = checked.role;
+  point.configuration = checked.configuration;
+  point.then = checked.then;
+  point.rounds_then = checked.rounds_then;
+  const std::vector<Trial>& trials = measured.conclusion.report.trials;
+  const auto trial = std::ranges::find(trials, checked.configuration, &Trial::configuration);
+  if (trial == trials.end()) {
+    point.failure = "it was not measured";
+    return point;
+  }
+  if (trial->outcome != Outcome::ok) {
+    point.failure = fmt::format("{}: {}", name_of(trial->outcome), trial->reason);
+    return point;
+  }
+  point.now = trial->metrics;
+  const Finalist* finalist = measured.round ? measured.round->find(trial->number) : nullptr;
+  if (finalist == nullptr) return point;
+  point.failure = finalist->failure;
+  if (!finalist->failure.empty()) return point;
+  point.now = with_final_times(trial->metrics, *finalist);
+  point.rounds_now = round_values(trial->number, measured.conclusion.report.measured_again, objective.metric);
+  return point;
+}
+
+NightlyStudy nightly_study(const TonightInput& input, const std::vector<CheckedConfiguration>& checked) {
+  const LaunchProfile& profile = input.baseline.profile;
+  NightlyStudy nightly;
+  nightly.run_path = input.run_path.empty() ? new_run_path(runs_folder, input.study.model.name,
+                                                           input.study.workload.name + "-ci")
+                                            : input.run_path;
+  nightly.baseline = &profile;
+  nightly.default_configuration = standard_of(input.baseline, input.study);
+  for (const CheckedConfiguration& each : checked) nightly.given.push_back(each.configuration);
+  nightly.timing_seconds = input.measuring_seconds / (times_measured * static_cast<double>(checked.size()));
+  nightly.command_line = input.command_line;
+  if (input.budget_seconds) {
+    nightly.budget_seconds = input.budget_seconds;
+    nightly.space = space_for(input.study, profile.space);
+    nightly.front = front_of(profile);
+  }
+  return nightly;
+}
+
+}  // namespace
+
+std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord& record,
+                                       const Console& console, const Interruption& interruption) {
+  const Study& study = input.study;
+  record.input.other_work = others_on_gpu(study, console);
+  if (!record.input.other_work.empty()) return std::nullopt;
+  const std::vector<CheckedConfiguration> checked = checked_configurations(input.baseline, study);
+  NightlyStudy nightly = nightly_study(input, checked);
+  CpuWatch watch(::getpid(), study.hardware.cpu_cores);
+  const auto look = [&] {
+    if (study.made_up) return;  // made-up numbers depend on nothing that others do
+    if (const auto snapshot = look_at_cpus()) watch.add(*snapshot);
+  };
+  look();
+  nightly.on_look = occasionally(look);
+  console.log(fmt::format(
+      "{}\nmeasuring {} configurations in turns, the baseline's and its canaries; run directory {}",
+      study_text(study), checked.size(), nightly.run_path));
+  Tonight tonight{.run_path = nightly.run_path,
+                  .measured = run_nightly_study(nightly, study, input.target, console, interruption)};
+  look();
+  if (tonight.measured.interrupted) return std::nullopt;
+  record.seconds = tonight.measured.measuring_seconds;
+  for (const CheckedConfiguration& each : checked)
+    record.input.points.push_back(point_tonight(each, tonight.measured, record.input.objective));
+  compare_rounds(record.input.points, record.input.objective);
+  std::vector<std::string> others = watch.disturbances();
+  for (std::string& other : others_on_gpu(study, console)) others.push_back(std::move(other));
+  if (input.judges_beside_other_work && !others.empty())
+    console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));
+  else
+    record.input.other_work = std::move(others);
+  return tonight;
+}
+
+}  // namespace moetune

@@ -1,0 +1,40 @@
+// Measures what a baseline promised, tonight: its configurations in turns, and who else worked meanwhile.
+// Start at measure_tonight().
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/commands/baseline.h"
+#include "tuner/commands/nightly_study.h"
+#include "tuner/nightly_record.h"
+#include "tuner/statistics.h"
+
+namespace moetune {
+
+// Passes of the final round, and the trial before it.
+inline constexpr int times_measured = usual_processes + 1;
+
+struct TonightInput {
+  const Baseline& baseline;
+  const Study& study;
+  const TargetOptions& target;
+  double measuring_seconds = 60.0;
+  std::optional<double> budget_seconds;  // of a whole search; empty: only the check
+  bool judges_beside_other_work = false;
+  std::string run_path;  // empty: a new one below runs/
+  std::vector<std::string> command_line;
+};
+
+struct Tonight {
+  std::string run_path;
+  NightlyStudyResult measured;
+};
+
+// Fills the record's points, time and other work. Empty: other work was on the GPU from the start, so nothing
+// was measured; or it was interrupted, as the caller can see.
+std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord& record,
+                                       const Console& console, const Interruption& interruption);
+
+}  // namespace moetune

@@ -1,0 +1,140 @@
+#include "tuner/commands/trace_check.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "engine/checkpoint.h"
+#include "engine/option_rules.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/replay.h"
+#include "engine/trace/trace_analysis.h"
+#include "tuner/statistics.h"
+
+namespace moetune {
+namespace {
+
+constexpr double kCheckedShares[] = {0.25, 0.5, 0.75};  // of the way from the smallest cache to all experts
+constexpr double kCalibratedShares[] = {0.0, 0.9};
+constexpr int kRounds =
+    3;  // over all sizes, so that a busy minute of the machine does not fall on one of them
+
+double milliseconds_of(const SequenceRun& run) { return 1e3 * run.seconds / static_cast<double>(run.steps); }
+
+// Runs of one size: counters are the same in every round; of times the shortest counts, as other work only
+// adds to them.
+class SizeRuns {
+ public:
+  void add(const std::vector<SequenceRun>& runs) {
+    if (runs_.empty()) runs_ = runs;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      runs_[i].seconds = std::min(runs_[i].seconds, runs[i].seconds);
+  }
+  // Per decode step, the median over sequences.
+  double step_ms() const {
+    std::vector<double> values;
+    for (const SequenceRun& run : runs_)
+      if (run.steps > 0) values.push_back(milliseconds_of(run));
+    return values.empty() ? 0.0 : median(values);
+  }
+  double hit_rate() const {
+    std::int64_t hits = 0;
+    std::int64_t misses = 0;
+    for (const SequenceRun& run : runs_) {
+      hits += run.hits;
+      misses += run.misses;
+    }
+    return hits + misses == 0 ? 1.0 : static_cast<double>(hits) / static_cast<double>(hits + misses);
+  }
+
+ private:
+  std::vector<SequenceRun> runs_;
+};
+
+// Two sizes give two equations for two costs. Costs are not negative: where the solution is, the other one
+// explains all.
+void solve_costs(const AskedOfCache& a, double extra_a, const AskedOfCache& b, double extra_b,
+                 TraceCheck& check) {
+  const double determinant = a.misses * b.missing_layers - b.misses * a.missing_layers;
+  if (determinant != 0.0) {
+    check.miss_ms = (extra_a * b.missing_layers - extra_b * a.missing_layers) / determinant;
+    check.missing_layer_ms = (a.misses * extra_b - b.misses * extra_a) / determinant;
+  }
+  if (determinant != 0.0 && check.miss_ms >= 0.0 && check.missing_layer_ms >= 0.0) return;
+  check.miss_ms = a.misses > 0.0 ? std::max(0.0, extra_a / a.misses) : 0.0;
+  check.missing_layer_ms = 0.0;
+}
+
+}  // namespace
+
+AskedOfCache asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int slots) {
+  const auto steps = static_cast<double>(std::max<std::int64_t>(1, trace.decode_tokens()));
+  if (slots >= lru.exact_from) {
+    const auto at = static_cast<std::size_t>(slots);
+    return {.misses = static_cast<double>(lru.lookups - lru.hits[at]) / steps,
+            .missing_layers = static_cast<double>(lru.layer_steps - lru.whole[at]) / steps};
+  }
+  const ReplayCounts counts = replay(
+      trace, {.layers = trace.layers, .experts = trace.experts, .slots = slots, .policy = CachePolicy::lru});
+  return {.misses = static_cast<double>(counts.misses) / steps,
+          .missing_layers = static_cast<double>(counts.missing_layers) / steps};
+}
+
+TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
+                       const EngineLimits& limits, const RoutingTrace& trace, const LruCurve& lru,
+                       const std::function<void(const std::string&)>& say) {
+  const ModelSpec& spec = checkpoint->spec();
+  const int least = fewest_slots(trace);
+  const int all = all_experts(trace);
+  EngineOptions chosen = options;
+  chosen.cache_policy = CachePolicy::lru;
+  chosen.prefetch = Prefetch::none;
+  chosen.expert_cache_fraction = 1.0;
+  chosen.expert_cache_bytes = all * expert_bytes(spec, chosen);
+  Engine engine(checkpoint, chosen, limits);
+  const auto configure = [&](int slots) {
+    chosen.expert_cache_bytes = slots * expert_bytes(spec, chosen);
+    if (!engine.reconfigure(chosen)) engine = Engine(checkpoint, chosen, limits);
+  };
+  const auto slots_at = [&](double share) { return least + static_cast<int>(share * (all - least)); };
+
+  TraceCheck check;
+  std::map<int, SizeRuns> runs{{all, {}}};
+  for (const double share : kCalibratedShares) check.calibrated_at.push_back(slots_at(share));
+  for (const double share : kCheckedShares) check.sizes.push_back({.slots = slots_at(share)});
+  for (const int slots : check.calibrated_at) runs[slots];
+  for (const CheckedSize& size : check.sizes) runs[size.slots];
+  for (int round = 0; round < kRounds; ++round) {
+    say(fmt::format("measuring {} sizes, round {} of {}", runs.size(), round + 1, kRounds));
+    for (auto& [slots, of_size] : runs) {
+      configure(slots);
+      of_size.add(run_trace(engine, trace));
+    }
+  }
+  check.resident_ms = runs[all].step_ms();
+  const int small = check.calibrated_at.front();
+  const int large = check.calibrated_at.back();
+  solve_costs(asked_of_cache(trace, lru, small), runs[small].step_ms() - check.resident_ms,
+              asked_of_cache(trace, lru, large), runs[large].step_ms() - check.resident_ms, check);
+  for (CheckedSize& size : check.sizes) {
+    size.predicted_hit = lru_hit_rate(trace, lru, size.slots);
+    size.measured_hit = runs[size.slots].hit_rate();
+    size.predicted_ms = check.step_ms(asked_of_cache(trace, lru, size.slots));
+    size.measured_ms = runs[size.slots].step_ms();
+  }
+
+  const std::int32_t judged = trace.sequences.back();
+  const RoutingTrace one = trace.part([&](std::int32_t sequence) { return sequence == judged; });
+  const RoutingTrace others = trace.part([&](std::int32_t sequence) { return sequence != judged; });
+  if (others.tokens() == 0) return check;
+  check.prewarmed_slots = slots_at(0.5);
+  chosen.cache_policy = CachePolicy::layer_lru;
+  configure(check.prewarmed_slots);
+  const auto misses_of = [](const SequenceRun& run) { return run.prompt_misses + run.misses; };
+  check.cold_misses = misses_of(run_trace(engine, one).front());
+  check.prewarmed_misses = misses_of(run_trace(engine, one, hottest_experts(spec, others)).front());
+  return check;
+}
+
+}  // namespace moetune

@@ -1,0 +1,58 @@
+// The predictions of a trace against the engine: its LRU cache at three sizes, hit rate and step time. Start
+// at check_trace().
+//
+// A predicted step takes t_resident + misses x cost of a miss + layers that miss x cost of going for them: on
+// a CPU a layer waits for its misses, so all of them are exposed. The three times are measured here, at all
+// experts, at the smallest size and near the largest; none of the three checked sizes has a part in them. How
+// many layers miss is in the trace, too (LruCurve::whole).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/trace/routing_trace.h"
+#include "engine/trace/stack_distances.h"
+
+namespace moetune {
+
+struct CheckedSize {
+  int slots = 0;
+  double predicted_hit = 0.0;
+  double measured_hit = 0.0;
+  double predicted_ms = 0.0;  // per decode step; medians over sequences, as measured_ms
+  double measured_ms = 0.0;
+};
+
+// What a size asks for on average, per decode step; from the trace.
+struct AskedOfCache {
+  double misses = 0.0;
+  double missing_layers = 0.0;
+};
+AskedOfCache asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int slots);
+
+struct TraceCheck {
+  double resident_ms = 0.0;        // per decode step, measured
+  double miss_ms = 0.0;            // measured
+  double missing_layer_ms = 0.0;   // measured
+  std::vector<int> calibrated_at;  // slots
+  std::vector<CheckedSize> sizes;
+  int prewarmed_slots = 0;            // of a layer_lru cache
+  std::int64_t cold_misses = 0;       // of the last sequence, from an empty cache
+  std::int64_t prewarmed_misses = 0;  // and from one that holds what the other sequences choose most often
+
+  double step_ms(const AskedOfCache& asked) const {
+    return resident_ms + asked.misses * miss_ms + asked.missing_layers * missing_layer_ms;
+  }
+};
+
+// options: what the trace was recorded with; limits: trace_limits(). Every size is a pass over the whole
+// trace.
+TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
+                       const EngineLimits& limits, const RoutingTrace& trace, const LruCurve& lru,
+                       const std::function<void(const std::string&)>& say);
+
+}  // namespace moetune

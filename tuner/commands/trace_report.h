@@ -1,0 +1,26 @@
+// A trace's analysis as JSON and as tables for a terminal. Every part says whether it was measured, predicted
+// or replayed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/trace/trace_analysis.h"
+#include "tuner/commands/trace_check.h"
+
+namespace moetune {
+
+struct TraceReport {
+  RoutingTrace trace;
+  TraceAnalysis analysis;
+  std::optional<TraceCheck> check;
+  std::string why_unchecked;  // where there is no check
+  std::string text;           // which text the trace is of
+};
+
+nlohmann::json to_json_value(const TraceReport& report);
+std::string tables_of(const TraceReport& report);
+
+}  // namespace moetune

@@ -1,0 +1,220 @@
+#include "tuner/nightly_check.h"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "tuner/choose.h"
+#include "tuner/metric_facts.h"
+
+namespace moetune {
+namespace {
+
+// Fields under which the machine runs, as opposed to the program that is checked.
+bool runs_under_other_software(const Staleness& staleness) {
+  return staleness.has("driver") || staleness.has("cuda") || staleness.has("os");
+}
+
+std::string per_cent(double share) { return fmt::format("{:.2g} %", 100.0 * share); }
+
+// "default 7.0 % slower (...), runner-up failed": whether the canaries moved as well.
+std::string canaries_text(const std::vector<NightlyPoint>& points) {
+  std::string text;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const NightlyPoint& point = points[i];
+    text += fmt::format("{}the {} ", text.empty() ? "" : ", ", name_of(point.role));
+    if (!point.failure.empty())
+      text += point.failure;
+    else
+      text += point.slowdown ? "is " + slowdown_text(*point.slowdown) : "has nothing to compare with";
+  }
+  return text;
+}
+
+// What the canaries say about where a slowdown comes from.
+std::string origin_text(const NightlyInput& input) {
+  int moved = 0;
+  int known = 0;
+  for (std::size_t i = 1; i < input.points.size(); ++i) {
+    const std::optional<Slowdown>& slowdown = input.points[i].slowdown;
+    if (!slowdown || !slowdown->interval) continue;
+    ++known;
+    moved += slowdown->interval->low > 0.0 ? 1 : 0;
+  }
+  if (known == 0) return "No canary can say whether the machine or the configuration is slower.";
+  const std::string what = canaries_text(input.points);
+  if (moved == known)
+    return fmt::format(
+        "The canaries are slower as well ({}): machine, build or engine, not this configuration alone.",
+        what);
+  if (moved == 0) return fmt::format("The canaries are not slower ({}): it is this configuration.", what);
+  return fmt::format("Of the canaries some are slower: {}.", what);
+}
+
+// The first canary that is now better than the baseline beyond doubt, and may be used.
+const NightlyPoint* better_canary(const NightlyInput& input) {
+  for (std::size_t i = 1; i < input.points.size(); ++i) {
+    const NightlyPoint& point = input.points[i];
+    if (!point.over_baseline || !point.over_baseline->interval) continue;
+    const GateVerdict gate = judge(point.now, input.gate).verdict;
+    const bool is_accurate =
+        gate == GateVerdict::met || (gate == GateVerdict::unknown && point.role == NightlyRole::standard);
+    const bool is_better = point.over_baseline->interval->high < -input.threshold / 2;
+    if (is_accurate && is_better) return &point;
+  }
+  return nullptr;
+}
+
+// Which of the two has too few rounds.
+std::string missing_rounds(const NightlyPoint& baseline) {
+  if (std::ssize(baseline.rounds_then) >= fewest_rounds)
+    return fmt::format("Tonight gave {} rounds", baseline.rounds_now.size());
+  return fmt::format("The profile holds {} rounds of its final round (a tune of this build keeps them)",
+                     baseline.rounds_then.size());
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all.append(all.empty() ? "" : ", ").append(text);
+  return all;
+}
+
+std::vector<std::string> remarks_about(const NightlyInput& input) {
+  std::vector<std::string> remarks;
+  if (!input.staleness.differences.empty()) remarks.push_back(input.staleness.words());
+  for (const NightlyPoint& point : input.points)
+    if (!point.failure.empty() && point.role != NightlyRole::baseline)
+      remarks.push_back(fmt::format("The {} could not be measured: {}.", name_of(point.role), point.failure));
+  return remarks;
+}
+
+}  // namespace
+
+std::string_view name_of(NightlyRole role) {
+  switch (role) {
+    case NightlyRole::baseline:
+      return "baseline";
+    case NightlyRole::standard:
+      return "default";
+    case NightlyRole::runner_up:
+      return "runner-up";
+  }
+  return "?";
+}
+
+std::string_view name_of(NightlyVerdict verdict) {
+  switch (verdict) {
+    case NightlyVerdict::ok:
+      return "ok";
+    case NightlyVerdict::regression:
+      return "regression";
+    case NightlyVerdict::indeterminate:
+      return "indeterminate";
+    case NightlyVerdict::stale:
+      return "stale";
+  }
+  return "?";
+}
+
+void compare_rounds(std::vector<NightlyPoint>& points, const Objective& objective) {
+  if (points.empty()) return;
+  const std::vector<double> baseline =
+      points.front().failure.empty() ? points.front().rounds_now : std::vector<double>();
+  for (NightlyPoint& point : points) {
+    if (!point.failure.empty() || point.rounds_now.empty()) continue;
+    const auto worse = [&](const auto& compare, std::span<const double> before, std::span<const double> now) {
+      return objective.maximize ? compare(now, before) : compare(before, now);
+    };
+    if (!point.rounds_then.empty())
+      point.slowdown = worse(slowdown_since, point.rounds_then, point.rounds_now);
+    if (point.role != NightlyRole::baseline && baseline.size() == point.rounds_now.size())
+      point.over_baseline = worse(paired_slowdown, baseline, point.rounds_now);
+  }
+}
+
+NightlyResult judge_nightly(const NightlyInput& input) {
+  NightlyResult result;
+  result.remarks = remarks_about(input);
+  const auto conclude = [&](NightlyVerdict verdict, std::string reason) {
+    result.verdict = verdict;
+    result.reason = std::move(reason);
+    return result;
+  };
+  if (input.staleness.rung > Rung::other_software)
+    return conclude(NightlyVerdict::stale, fmt::format("The baseline was measured elsewhere: {}. {}.",
+                                                       input.staleness.differences_text(),
+                                                       "Nothing measured here can be compared with it"));
+  if (!input.other_work.empty())
+    return conclude(NightlyVerdict::indeterminate,
+                    fmt::format("Other work ran beside it: {}. Times taken meanwhile prove nothing.",
+                                joined(input.other_work)));
+  if (input.points.empty()) return conclude(NightlyVerdict::indeterminate, "Nothing was measured.");
+
+  const NightlyPoint& baseline = input.points.front();
+  if (!baseline.failure.empty())
+    return conclude(
+        NightlyVerdict::regression,
+        fmt::format("The baseline's configuration worked then and does not now: {}.", baseline.failure));
+  const GateJudgement gate = judge(baseline.now, input.gate);
+  if (gate.verdict == GateVerdict::missed && !gate.straddles &&
+      judge(baseline.then, input.gate).verdict == GateVerdict::met)
+    return conclude(NightlyVerdict::regression,
+                    fmt::format("The baseline's configuration {}; then it met it.", gate.words));
+  if (!baseline.slowdown || !baseline.slowdown->interval)
+    return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} are the fewest that can be judged.",
+                                                               missing_rounds(baseline), fewest_rounds));
+
+  const Slowdown& slowdown = *baseline.slowdown;
+  const double half = input.threshold / 2;
+  const std::string measured = fmt::format("{} is {}", input.objective.metric, slowdown_text(slowdown));
+  const SlowdownVerdict judged = judge_slowdown(slowdown, input.threshold);
+  if (judged == SlowdownVerdict::regression) {
+    const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured,
+                                           per_cent(input.threshold), origin_text(input));
+    if (runs_under_other_software(input.staleness))
+      return conclude(
+          NightlyVerdict::stale,
+          fmt::format(
+              "{} The machine runs under other software than the baseline ({}): its numbers are stale.",
+              beyond, input.staleness.differences_text()));
+    return conclude(NightlyVerdict::regression, beyond);
+  }
+  if (slowdown.interval->high < -half) {
+    if (runs_under_other_software(input.staleness))
+      return conclude(NightlyVerdict::stale,
+                      fmt::format("{} under other software than the baseline's ({}): its numbers are stale.",
+                                  measured, input.staleness.differences_text()));
+    result.remarks.push_back(
+        "Faster than the baseline: losing that again would not be found. 'moetune ci --retune --out PROFILE' "
+        "makes it the new baseline.");
+  }
+  if (const NightlyPoint* canary = better_canary(input))
+    return conclude(
+        NightlyVerdict::stale,
+        fmt::format(
+            "The choice does not hold any more: against the baseline's configuration the {} ({}) is {}.",
+            name_of(canary->role), canary->configuration.key(), slowdown_text(*canary->over_baseline)));
+  if (judged == SlowdownVerdict::ok)
+    return conclude(NightlyVerdict::ok,
+                    fmt::format("{}: no slowdown of {}.", measured, per_cent(input.threshold)));
+  return conclude(NightlyVerdict::indeterminate,
+                  fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would.",
+                              measured, per_cent(input.threshold), rounds_needed(slowdown, input.threshold)));
+}
+
+Metrics metrics_of(const ProfilePoint& point) {
+  Metrics metrics;
+  for (const Evidence& evidence : point.evidence)
+    metrics[evidence.metric] = {.value = evidence.value,
+                                .low = evidence.low,
+                                .high = evidence.high,
+                                .p99 = evidence.p99,
+                                .n = evidence.n,
+                                .origin = origin_named(evidence.origin, "evidence"),
+                                .stopped = evidence.stopped,
+                                .processes = evidence.processes};
+  return metrics;
+}
+
+}  // namespace moetune

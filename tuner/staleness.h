@@ -1,0 +1,56 @@
+// Does a profile still speak of this box, and if not of this one, of one how much like it? Its fingerprint is
+// compared field by field with what is here now; the fields that differ put it on a rung of a ladder, and
+// each rung says how far to trust it. A pure function. Start at staleness_of().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/facts/launch_profile.h"
+
+namespace moetune {
+
+// From the best match to none. The worst field decides.
+enum class Rung : std::uint8_t {
+  same_box,        // nothing differs
+  other_software,  // driver, CUDA, build or operating system
+  other_size,  // the same kind of device, but another number of them, power limit, memory or number of cores
+  other_device,  // another GPU or processor
+  other_model,   // other weights or another model: nothing carries over
+};
+std::string_view name_of(Rung rung);  // "same box", "other software", ...
+
+struct FieldDifference {
+  std::string field;  // as in hardware.json: "driver", "gpu_count", "model_hash"
+  std::string then;   // in the profile; "not known" where it does not say
+  std::string now;
+  Rung rung = Rung::same_box;  // that this field alone puts the profile on
+};
+
+struct Staleness {
+  Rung rung = Rung::same_box;
+  std::vector<FieldDifference> differences;  // the weightiest first
+
+  bool has(std::string_view field) const;
+  // "driver 570.86 (CUDA 12.8) then, 580.95 (CUDA 13.0) now; build ..."; empty: nothing differs
+  std::string differences_text() const;
+  // Which rung, what differs, and how far to trust the profile: one or two sentences.
+  std::string words() const;
+};
+
+// What there is now. model_hash: empty where no model is open: then only the box is compared.
+struct PresentBox {
+  HardwareFingerprint hardware;
+  std::string model_hash;
+};
+
+// Fields that only a GPU has are compared only where the profile or this box is one. Rates that were measured
+// are no identity: they differ by a few per cent from one minute to the next, and are left out.
+Staleness staleness_of(const LaunchProfile& profile, const PresentBox& here);
+
+// How far a profile on that rung may be trusted, in words.
+std::string_view trust_text(Rung rung);
+
+}  // namespace moetune

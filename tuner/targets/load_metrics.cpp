@@ -1,0 +1,64 @@
+#include "tuner/targets/load_metrics.h"
+
+#include <numeric>
+
+#include "tuner/statistics.h"
+#include "tuner/targets/service_level.h"
+
+namespace moetune {
+namespace {
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+void append(std::vector<double>& all, const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+Measurement over_runs(const std::vector<double>& runs, const std::vector<double>& single, const std::string& stopped) {
+  Measurement measurement = time_measurement(runs, stopped);
+  measurement.p99 = p99(single);
+  measurement.n = std::ssize(single);
+  return measurement;
+}
+
+bool LoadSamples::judges() const {
+  return !workload_.slo.metric.empty() && (knows_tax_ || workload_.slo.metric != "task_tax");
+}
+
+void LoadSamples::add(const RunTimes& times) {
+  if (judges()) goodput_per_s_.push_back(static_cast<double>(kept_of(times, workload_.slo)) / times.seconds);
+  std::vector<double> queue_ms;
+  std::vector<double> tpot_ms;
+  for (const RequestTimes& request : times.requests) {
+    queue_ms.push_back(request.queue_ms());
+    if (request.tpot_ms()) tpot_ms.push_back(*request.tpot_ms());
+  }
+  mean_queue_ms_.push_back(mean(queue_ms));
+  append(queue_ms_, queue_ms);
+  if (!tpot_ms.empty()) mean_tpot_ms_.push_back(mean(tpot_ms));
+  append(tpot_ms_, tpot_ms);
+  mean_task_ms_.push_back(mean(times.task_ms));
+  append(task_ms_, times.task_ms);
+  tax_ms_.push_back(task_tax_ms(times));
+}
+
+Metrics LoadSamples::metrics(const std::string& stopped) const {
+  Metrics metrics;
+  if (judges()) {
+    metrics["goodput_per_s"] = time_measurement(goodput_per_s_, stopped);
+    metrics["goodput_per_s"].p99.reset();  // of a rate the high end is the good one
+  }
+  if (workload_.sequences > 1 || workload_.poisson_arrivals) {
+    metrics["queue_ms"] = over_runs(mean_queue_ms_, queue_ms_, stopped);
+    if (!tpot_ms_.empty()) metrics["request_tpot_ms"] = over_runs(mean_tpot_ms_, tpot_ms_, stopped);
+  }
+  if (workload_.rounds > 1) {
+    metrics["task_ms"] = over_runs(mean_task_ms_, task_ms_, stopped);
+    if (knows_tax_) metrics["task_tax_ms"] = time_measurement(tax_ms_, stopped);
+  }
+  return metrics;
+}
+
+}  // namespace moetune

@@ -1,0 +1,237 @@
+#include "tuner/targets/tax_run.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "engine/sync_tax/account.h"
+#include "tuner/targets/workload_run.h"
+
+namespace moetune {
+namespace {
+
+constexpr int fewest_turns = 2;
+constexpr double most_recording_share = 0.5;  // of the time for timing
+constexpr int most_turns = 4096;
+constexpr int runs_per_turn = 3;  // plain, recorded, recorded at twice the cost
+constexpr double ns_per_ms = 1e6;
+
+struct Step {
+  Account account;  // of a plain step only its length
+  StepCauses causes;
+};
+
+// What all runs of one kind came to.
+struct Runs {
+  std::vector<Step> decode;                  // one per step
+  std::vector<Step> prefill;                 // one per run: all its prompts
+  std::vector<std::vector<Account>> rounds;  // by run; prompt and answer of each round
+
+  void add(const StepRecorder& recorder, int expected_rounds) {
+    Step prompts;
+    std::vector<Account> by_round;
+    std::optional<Phase> before;
+    for (const RecordedStep& recorded : recorder.steps()) {
+      const Step step{.account = account(recorded.begin_ns, recorded.end_ns, recorder.intervals_of(recorded)),
+                      .causes = recorded.causes};
+      // A round begins where a prompt follows an answer.
+      if (!before || (recorded.phase == Phase::prefill && *before == Phase::decode)) by_round.emplace_back();
+      before = recorded.phase;
+      by_round.back() += step.account;
+      if (recorded.phase == Phase::decode) {
+        decode.push_back(step);
+        continue;
+      }
+      prompts.account += step.account;
+      prompts.causes += step.causes;
+    }
+    prefill.push_back(prompts);
+    // Answers of one token have no step of their own, and then rounds cannot be told apart.
+    if (std::ssize(by_round) == expected_rounds) rounds.push_back(std::move(by_round));
+  }
+};
+
+std::vector<std::int64_t> lengths_of(const std::vector<Step>& steps) {
+  std::vector<std::int64_t> lengths;
+  for (const Step& step : steps) lengths.push_back(step.account.length_ns);
+  return lengths;
+}
+
+std::vector<Account> chosen(const std::vector<Step>& steps, const std::vector<std::size_t>& which) {
+  std::vector<Account> accounts;
+  for (const std::size_t i : which) accounts.push_back(steps[i].account);
+  return accounts;
+}
+
+TokenCauses causes_of(const std::vector<Step>& steps, const std::vector<std::size_t>& which) {
+  TokenCauses sum;
+  const double share = 1.0 / static_cast<double>(which.size());
+  for (const std::size_t i : which) {
+    sum.expert_loads +=
+        share * static_cast<double>(steps[i].account.records[static_cast<std::size_t>(Part::expert_loading)]);
+    sum.minor_faults += share * static_cast<double>(steps[i].causes.minor_faults);
+    sum.major_faults += share * static_cast<double>(steps[i].causes.major_faults);
+    sum.preemptions += share * static_cast<double>(steps[i].causes.preemptions);
+  }
+  return sum;
+}
+
+PhaseTax phase_tax(const std::vector<Step>& plain, const std::vector<Step>& recorded,
+                   const RecordingCost& cost) {
+  PhaseTax tax;
+  const std::vector<std::int64_t> lengths = lengths_of(recorded);
+  const std::vector<std::size_t> middle = middle_half(lengths);
+  tax.typical = break_down(chosen(recorded, middle), middle_mean(lengths_of(plain)), cost);
+  if (!middle.empty()) tax.typical_causes = causes_of(recorded, middle);
+  const std::vector<std::size_t> slowest = slowest_hundredth(lengths);
+  if (slowest.empty()) return tax;
+  // Another run has other slow tokens: the plain time of these is not known but for the cost of their
+  // records.
+  const std::vector<Account> accounts = chosen(recorded, slowest);
+  const Breakdown with_cost = break_down(accounts, 1.0, cost);
+  tax.slowest = break_down(accounts, with_cost.recorded_ns - with_cost.recording_ns, cost);
+  tax.slowest_causes = causes_of(recorded, slowest);
+  return tax;
+}
+
+std::vector<RoundTax> round_taxes(const Runs& plain, const Runs& recorded, const RecordingCost& cost,
+                                  int rounds) {
+  std::vector<RoundTax> taxes;
+  if (rounds < 2 || plain.rounds.empty() || recorded.rounds.empty()) return taxes;
+  for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
+    const auto steps_of = [&](const Runs& runs) {
+      std::vector<Step> steps;
+      for (const std::vector<Account>& run : runs.rounds)
+        steps.push_back({.account = run[round], .causes = {}});
+      return steps;
+    };
+    taxes.push_back({phase_tax(steps_of(plain), steps_of(recorded), cost).typical});
+  }
+  return taxes;
+}
+
+// One record of every prompt of a run.
+void divide(Breakdown& breakdown, double prompts) {
+  for (double* value :
+       {&breakdown.token_ns, &breakdown.recorded_ns, &breakdown.unexplained_ns, &breakdown.recording_ns})
+    *value /= prompts;
+  for (double& value : breakdown.exposed_ns) value /= prompts;
+  for (double& value : breakdown.hidden_ns) value /= prompts;
+  for (double& value : breakdown.row_ns) value /= prompts;
+}
+
+// The clock of a recorder whose records cost twice as much: it looks twice, and keeps what it saw first as
+// well.
+std::int64_t now_at_twice_the_cost() {
+  constexpr std::size_t kept = 4096;
+  static thread_local std::array<volatile std::int64_t, kept> seen;
+  static thread_local std::size_t next = 0;
+  seen[next++ % kept] = StepRecorder::steady_now_ns();
+  return StepRecorder::steady_now_ns();
+}
+
+// Between ops, where caches hold other things, a record costs more than many empty ones in a row. What the
+// dear records add to a step is what the others have added; less than that of empty ones is noise.
+RecordingCost cost_in_place(const RecordingCost& empty, const std::vector<Step>& recorded,
+                            const std::vector<Step>& dear) {
+  if (recorded.empty() || dear.empty()) return empty;
+  const double added_ns = middle_mean(lengths_of(dear)) - middle_mean(lengths_of(recorded));
+  const auto records = static_cast<double>(recorded.front().account.record_count());
+  const double empty_ns = empty.inside_ns + empty.outside_ns;
+  if (records <= 0.0 || empty_ns <= 0.0 || added_ns <= records * empty_ns) return empty;
+  const double factor = added_ns / records / empty_ns;
+  return {.inside_ns = factor * empty.inside_ns, .outside_ns = factor * empty.outside_ns};
+}
+
+class Recording {
+ public:
+  explicit Recording(Engine& engine) : engine_(engine) {}
+  ~Recording() { engine_.record_steps(nullptr); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  void run(StepRecorder& recorder, const Workload& workload, const TokenSource& text, std::uint64_t number) {
+    recorder.clear();
+    engine_.record_steps(&recorder);
+    run_workload(engine_, workload, text, number);
+    engine_.record_steps(nullptr);
+  }
+
+ private:
+  Engine& engine_;
+};
+
+}  // namespace
+
+TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
+                      const std::function<void(const std::string& words)>& progress) {
+  using Clock = std::chrono::steady_clock;
+  Workload together = workload;
+  together.poisson_arrivals = false;
+  together.arrivals_per_s = 0.0;
+  StepRecorder plain_recorder(StepRecorder::Detail::steps);
+  StepRecorder op_recorder(StepRecorder::Detail::ops);
+  StepRecorder dear_recorder(StepRecorder::Detail::ops, &now_at_twice_the_cost);
+  Runs plain;
+  Runs recorded;
+  Runs dear;
+  const std::array kinds = {std::pair(&plain_recorder, &plain), std::pair(&op_recorder, &recorded),
+                            std::pair(&dear_recorder, &dear)};
+  TaxResult result;
+  Recording recording(engine);
+  std::uint64_t number = workload.seed * 1000;
+  if (progress) progress("warming up");
+  recording.run(op_recorder, together, text, number);
+  const Clock::time_point start = Clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  for (std::size_t turn = 0; turn < most_turns && (turn < fewest_turns || spent() < seconds); ++turn) {
+    if (progress) progress(fmt::format("recording, turn {}", turn + 1));
+    ++number;
+    // Who goes first changes: a later run of a turn finds caches as the one before left them.
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const auto& [recorder, runs] = kinds[(turn + i) % kinds.size()];
+      recording.run(*recorder, together, text, number);
+      runs->add(*recorder, workload.rounds);
+    }
+    ++result.recorded_runs;
+  }
+  result.cost = cost_in_place(recording_cost(), recorded.decode, dear.decode);
+  result.decode = phase_tax(plain.decode, recorded.decode, result.cost);
+  result.prefill = phase_tax(plain.prefill, recorded.prefill, result.cost);
+  const double prompts = static_cast<double>(workload.sequences) * workload.rounds;
+  divide(result.prefill.typical, prompts);
+  if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
+  result.rounds = round_taxes(plain, recorded, result.cost, workload.rounds);
+  result.last_steps = op_recorder.steps();
+  for (const RecordedStep& step : result.last_steps) {
+    const auto intervals = op_recorder.intervals_of(step);
+    result.last_intervals.insert(result.last_intervals.end(), intervals.begin(), intervals.end());
+  }
+  return result;
+}
+
+Metrics tax_metrics(const Breakdown& decode) {
+  Metrics metrics;
+  if (!decode.refused.empty()) return metrics;
+  const auto add = [&](const std::string& name, double value) {
+    Measurement& measurement = metrics[name];
+    measurement.value = value;
+    measurement.n = decode.n;
+  };
+  add("tax_share", decode.tax_share());
+  for (std::size_t part = 0; part < kParts; ++part)
+    add(fmt::format("tax_{}_ms", kPartNames[part]), decode.exposed_ns[part] / ns_per_ms);
+  add("tax_unexplained_ms", decode.unexplained_ns / ns_per_ms);
+  return metrics;
+}
+
+bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds) {
+  const double tokens = static_cast<double>(workload.sequences) * workload.rounds * workload.output_tokens;
+  // One run warms up.
+  const double seconds = (1 + runs_per_turn * fewest_turns) * tokens / tokens_per_s;
+  return seconds < most_recording_share * latency_seconds;
+}
+
+}  // namespace moetune

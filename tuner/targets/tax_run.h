@@ -1,0 +1,64 @@
+// The tax of a workload on an engine: the same runs without recording, with it, and with records that cost
+// twice as much (which tells what one costs), in turns, so that what the machine does meanwhile meets all of
+// them. Start at measure_tax().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/facts/workload.h"
+#include "engine/sync_tax/breakdown.h"
+#include "engine/sync_tax/step_recorder.h"
+#include "engine/tokenizer.h"
+#include "tuner/measurement.h"
+
+namespace moetune {
+
+// Events per token, in the mean.
+struct TokenCauses {
+  double expert_loads = 0.0;  // waves of misses
+  double minor_faults = 0.0;
+  double major_faults = 0.0;
+  double preemptions = 0.0;
+};
+
+struct PhaseTax {
+  Breakdown typical;  // of the middle half of the steps, by length
+  TokenCauses typical_causes;
+  std::optional<Breakdown> slowest;  // of the slowest hundredth; empty below 100 steps
+  TokenCauses slowest_causes;
+};
+
+struct RoundTax {
+  Breakdown whole;  // prompt and answer of one round
+};
+
+struct TaxResult {
+  PhaseTax
+      decode;  // per step: what each of its sequences waits for a token. Refused where nothing was decoded
+  PhaseTax prefill;              // per prompt
+  std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
+  RecordingCost cost;
+  std::int64_t recorded_runs = 0;
+  // The last recorded run, for a timeline.
+  std::vector<RecordedStep> last_steps;
+  std::vector<StepInterval> last_intervals;  // RecordedStep::first counts into these
+};
+
+// Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
+// workload are left out: all sequences start together. Throws InputError where the engine cannot be recorded
+// (a GPU).
+TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
+                      const std::function<void(const std::string& words)>& progress);
+
+// tax_share and tax_<part>_ms of a decoded token. Empty where it was refused.
+Metrics tax_metrics(const Breakdown& decode);
+
+// Recording is a few more runs of the workload: worth it while they are short beside the time for timing.
+bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds);
+
+}  // namespace moetune
