@@ -14,6 +14,18 @@ namespace {
 
 constexpr int kInputs = 4;  // per row: id, sequence, position, key
 
+// While it lives, the host's parts of a step go to `pieces`.
+class Recording {
+ public:
+  Recording(Rank& rank, GraphPieces& pieces) : rank_(rank) { rank.pieces = &pieces; }
+  ~Recording() { rank_.pieces = nullptr; }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  Rank& rank_;
+};
+
 }  // namespace
 
 DecodeLoop::DecodeLoop(Rank& rank, int sequences, int steps)
@@ -23,7 +35,8 @@ DecodeLoop::DecodeLoop(Rank& rank, int sequences, int steps)
       sampled_(rank.device, NumberType::i32, {sequences}),
       keys_(rank.device, NumberType::i32, {sequences}),
       forced_(rank.device, NumberType::i32, {steps, sequences}),
-      staged_(rank.device, (2 + (std::int64_t{steps} + kInputs) * sequences) * element_bytes(NumberType::i32)),
+      staged_(rank.device,
+              (2 + (std::int64_t{steps} + kInputs) * sequences) * element_bytes(NumberType::i32)),
       log_ids_(rank.device, std::int64_t{steps} * sequences * element_bytes(NumberType::i32)),
       log_ns_(rank.device, (std::int64_t{steps} + 1) * static_cast<std::int64_t>(sizeof(std::int64_t))) {}
 
@@ -83,7 +96,26 @@ void DecodeLoop::place_inputs(const DecodeRequest& request) {
   if (!request.forced.empty()) send(forced_, [&] { next = std::ranges::copy(request.forced, next).out; });
 }
 
-void DecodeLoop::start(const DecodeRequest& request, bool uses_graph) {
+// may_record: not a run's first step, in which scratch memory may have to grow.
+void DecodeLoop::launch_step(std::int64_t rows, Launch launch, bool may_record) {
+  Rank& rank = *rank_;
+  if (launch == Launch::graph) {
+    Graph& graph = graphs_[rows];
+    if (may_record && !graph.is_current()) graph = Graph(rank.device, [this, rows] { step(rows); });
+    if (graph.is_current()) return graph.launch();
+  } else if (launch == Launch::pieces) {
+    GraphPieces& pieces = pieces_[rows];
+    if (pieces.is_current()) return pieces.launch();
+    if (may_record)
+      return pieces.record(rank.device, [this, rows, &pieces] {
+        const Recording recording(*rank_, pieces);
+        step(rows);
+      });
+  }
+  step(rows);
+}
+
+void DecodeLoop::start(const DecodeRequest& request, Launch launch) {
   Rank& rank = *rank_;
   const auto rows = static_cast<std::int64_t>(request.first.size());
   sampling_ = request.sampling;
@@ -92,17 +124,9 @@ void DecodeLoop::start(const DecodeRequest& request, bool uses_graph) {
   place_inputs(request);
   moetune::run(rank.device, StartClock{reinterpret_cast<std::int64_t*>(log_ns_.data())});
 
-  if (graph_sampling_ != sampling_) graphs_.clear();
+  if (graph_sampling_ != sampling_) forget_graphs();
   graph_sampling_ = sampling_;
-  Graph& graph = graphs_[rows];
-  for (int done = 0; done < request.steps; ++done) {
-    // The first step of a run goes without a graph where there is none yet: scratch memory may have to grow.
-    if (uses_graph && done > 0 && !graph.is_current()) graph = Graph(rank.device, [this, rows] { step(rows); });
-    if (uses_graph && graph.is_current())
-      graph.launch();
-    else
-      step(rows);
-  }
+  for (int done = 0; done < request.steps; ++done) launch_step(rows, launch, done > 0);
 }
 
 Decoded DecodeLoop::finish() {

@@ -9,6 +9,7 @@
 #include "engine/rank.h"
 #include "kernels/buffer.h"
 #include "kernels/graph.h"
+#include "kernels/graph_pieces.h"
 
 namespace moetune {
 
@@ -18,18 +19,24 @@ class DecodeLoop {
   DecodeLoop(Rank& rank, int sequences, int steps);
 
   // Enqueues all steps of a request; waits for nothing once a graph of as many rows stands. The tokens must have been
-  // accepted. uses_graph: a step is recorded once and launched as one. Nothing else may start before finish().
-  void start(const DecodeRequest& request, bool uses_graph);
+  // accepted. Nothing else may start before finish().
+  // How a step is launched: op by op; recorded once, as one graph; or, where the host has parts in it, as several.
+  enum class Launch : std::uint8_t { ops, graph, pieces };
+  void start(const DecodeRequest& request, Launch launch);
   // The one wait of a run, and what it found.
   Decoded finish();
 
-  void forget_graphs() { graphs_.clear(); }
+  void forget_graphs() {
+    graphs_.clear();
+    pieces_.clear();
+  }
 
   std::int64_t bytes() const;
   static std::int64_t bytes_of(int sequences, int steps);
 
  private:
   void step(std::int64_t rows);
+  void launch_step(std::int64_t rows, Launch launch, bool may_record);
   void place_inputs(const DecodeRequest& request);
 
   Rank* rank_;
@@ -44,7 +51,8 @@ class DecodeLoop {
   SharedBuffer staged_;
   SharedBuffer log_ids_;
   SharedBuffer log_ns_;
-  std::map<std::int64_t, Graph> graphs_;  // by rows; of the sampling in graph_sampling_
+  std::map<std::int64_t, Graph> graphs_;        // by rows; of the sampling in graph_sampling_
+  std::map<std::int64_t, GraphPieces> pieces_;  // the same
   Sampling graph_sampling_;
   std::int64_t started_rows_ = 0;
   int started_steps_ = 0;

@@ -14,7 +14,10 @@
 #include "engine/decoder.h"
 #include "engine/dense_shapes.h"
 #include "engine/facts/error.h"
+#include "engine/host_experts.h"
+#include "engine/host_router.h"
 #include "engine/option_rules.h"
+#include "engine/pinned_pool.h"
 #include "engine/prefetcher.h"
 #include "engine/rank.h"
 #include "engine/rank_threads.h"
@@ -93,6 +96,7 @@ struct Engine::Impl {
         rank.store =
             std::make_unique<ExpertStore>(checkpoint, rank.shard, expert_layout(spec, options, rank.shard));
       make_cache(rank);
+      make_router(rank);
       make_prefetcher(rank);
       make_kv(rank);
       make_scratch_of(rank);
@@ -122,10 +126,22 @@ struct Engine::Impl {
 
   void make_cache(Rank& rank) {
     rank.cache.reset();  // its memory first: the new one may be as large as all there is
-    if (rank.store)
-      rank.cache =
-          std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, options));
-    if (rank.cache) rank.cache->record_loads(rank.recorder);
+    rank.host_experts.reset();
+    if (!rank.store) return;
+    const ExpertCache::Missing missing = missing_experts(spec, options);
+    rank.cache = std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, options), missing,
+                                               rank.store->outside_bytes() <= pinned_limit(spec));
+    rank.cache->record_loads(rank.recorder);
+    if (missing != ExpertCache::Missing::stays_outside) return;
+    const ExpertLayout in_rows =
+        ExpertLayout::of(expert_type(spec, options), spec.hidden, rank.shard.expert_inner(spec).count);
+    rank.host_experts = std::make_unique<HostExperts>(rank.device, rank.host, checkpoint, rank.shard, in_rows,
+                                                      limits.step_tokens, spec.experts_per_token);
+  }
+  void make_router(Rank& rank) {
+    rank.host_router.reset();
+    if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
+      rank.host_router = std::make_unique<HostRouter>(rank.device, spec, rank.weights, limits.step_tokens);
   }
   // What prefetches has to be there after the cache, and learns anew with it.
   void make_prefetcher(Rank& rank) {
@@ -152,6 +168,7 @@ struct Engine::Impl {
   void start_decode(const DecodeRequest& request);
   Decoded finish_decode();
   Decoded decode_by_steps(const DecodeRequest& request);
+  DecodeLoop::Launch launch_for(const Rank& rank) const;
   void accept_all(const DecodeRequest& request);
   bool reconfigure(const EngineOptions& chosen, const EngineLimits& asked);
   RunStats stats() const;
@@ -174,6 +191,7 @@ struct Engine::Impl {
   std::vector<float> logits;
   std::vector<StepToken> prompt_step;
   std::int64_t tokens_run = 0;
+  std::int64_t host_waits_before = 0;  // reset_stats()
   bool is_decoding = false;        // between start_decode() and finish_decode()
   std::optional<Decoded> already_decoded;  // the same, where the steps are done already
 };
@@ -236,17 +254,23 @@ void Engine::Impl::start_decode(const DecodeRequest& request) {
     return;
   }
   accept_all(request);
-  // A graph holds no question to the host.
-  const bool asks_host = !shares_host_memory(rank.device) && (rank.host_must_know() || rank.routing_source);
-  const bool uses_graph = options.cuda_graph && !asks_host;
   try {
-    rank.decode_loop->start(request, uses_graph);
+    rank.decode_loop->start(request, launch_for(rank));
     is_decoding = true;
     tokens_run += request.steps * static_cast<std::int64_t>(request.first.size());
   } catch (...) {
     contexts.forget();
     throw;
   }
+}
+
+// A graph holds no question to the host: where it has a part in every layer, a step is several.
+DecodeLoop::Launch Engine::Impl::launch_for(const Rank& rank) const {
+  using Launch = DecodeLoop::Launch;
+  if (!options.cuda_graph) return Launch::ops;
+  if (shares_host_memory(rank.device)) return Launch::graph;
+  if (rank.observer || rank.routing_source) return Launch::ops;
+  return rank.host_must_know() ? Launch::pieces : Launch::graph;
 }
 
 Decoded Engine::Impl::finish_decode() {
@@ -298,10 +322,11 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
   const EngineLimits new_limits = effective_limits(chosen, asked);
   const bool other_contexts = new_limits.sequences != limits.sequences || new_limits.context_tokens != limits.context_tokens;
   const bool new_cache = !is_usable || cache_slots(spec, chosen) != cache_slots(spec, options) ||
-                         chosen.cache_policy != options.cache_policy;
+                         chosen.cache_policy != options.cache_policy || chosen.miss != options.miss;
   const bool new_kv = !is_usable || other_contexts || chosen.kv_type != options.kv_type;
   const bool new_scratch = !is_usable || other_contexts || new_limits.step_tokens != limits.step_tokens ||
                            new_limits.logit_rows != limits.logit_rows;
+  const bool new_router = chosen.router != options.router;
   const bool new_threads = chosen.cpu_threads != options.cpu_threads;
   is_usable = false;
   options = chosen;
@@ -321,7 +346,8 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
     if (rank.decode_loop) rank.decode_loop->forget_graphs();  // top_k, cache tables or threads may differ
     if (new_kv) make_kv(rank);
     rank.prefetcher.reset();
-    if (new_cache) make_cache(rank);
+    if (new_cache || (new_scratch && rank.host_experts)) make_cache(rank);
+    if (new_scratch || new_router) make_router(rank);
     make_prefetcher(rank);
   });
   is_usable = true;
@@ -333,14 +359,15 @@ RunStats Engine::Impl::stats() const {
   stats.tokens = tokens_run;
   const Rank& first = *ranks.front();
   stats.communication_seconds = first.communication_seconds;
+  stats.host_waits = host_waits(ranks.front()->device) - host_waits_before;  // first: what follows waits
   stats.experts_rerouted = first.rerouted;
   if (first.cache) {  // all ranks look up, hit and miss alike
-    const ExpertCache::Counters& counters = first.cache->counters();
+    const ExpertCache::Counters counters = first.cache->counters();
     stats.expert_lookups = counters.lookups;
     stats.expert_hits = counters.hits;
     stats.expert_misses = counters.misses;
     stats.expert_evictions = counters.evictions;
-    stats.expert_load_seconds = counters.load_seconds;
+    stats.expert_load_seconds = counters.load_seconds + (first.host_experts ? first.host_experts->seconds() : 0.0);
     stats.experts_ahead = counters.ahead;
     stats.experts_ahead_in_vain = counters.ahead_in_vain;
   }
@@ -352,11 +379,13 @@ RunStats Engine::Impl::stats() const {
     if (!rank->cache) continue;
     stats.device_bytes += rank->cache->device_bytes();
     const std::int64_t expert_bytes = rank->cache->layout().bytes;
-    stats.expert_bytes_read += rank->cache->counters().bytes_read;
-    stats.expert_bytes_ahead += rank->cache->counters().ahead * expert_bytes;
-    stats.expert_bytes_in_vain += rank->cache->counters().ahead_in_vain * expert_bytes;
+    const ExpertCache::Counters counters = rank->cache->counters();
+    stats.expert_bytes_read += counters.bytes_read;
+    stats.expert_bytes_ahead += counters.ahead * expert_bytes;
+    stats.expert_bytes_in_vain += counters.ahead_in_vain * expert_bytes;
     if (rank->prefetcher) stats.device_bytes += rank->prefetcher->bytes();
     stats.host_bytes += rank->cache->is_resident() ? 0 : rank->store->outside_bytes();
+    if (rank->host_experts) stats.host_bytes += rank->host_experts->host_bytes();
   }
   return stats;
 }
@@ -413,7 +442,9 @@ void Engine::reset_stats() {
     rank->communication_seconds = 0.0;
     rank->rerouted = 0;
     if (rank->cache) rank->cache->reset_counters();
+    if (rank->host_experts) rank->host_experts->reset_seconds();
   }
+  impl_->host_waits_before = host_waits(impl_->ranks.front()->device);
 }
 
 void Engine::drop_expert_cache() {

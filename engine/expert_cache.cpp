@@ -19,7 +19,8 @@ SlotDirectory::Shape with_weight_layers(SlotDirectory::Shape shape, const Expert
 
 }  // namespace
 
-ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape)
+ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape,
+                         Missing missing, bool may_pin)
     : device_(&device),
       host_(&host),
       store_(&store),
@@ -31,11 +32,19 @@ ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const Sl
       masked_table_(static_cast<std::size_t>(shape.experts), -1) {
   for (std::vector<std::int32_t>* list : {&pending_, &wave_, &missing_, &postponed_})
     list->reserve(static_cast<std::size_t>(shape.experts));
-  if (!is_resident()) store.keep_outside(host.pool());
-  if (is_resident())
+  if (is_resident()) {
     fill_all();
-  else
-    clear();
+    return;
+  }
+  missing_stays_ = missing == Missing::stays_outside;
+  const bool device_decides = missing == Missing::fetched_by_device;
+  if (device_decides || (may_pin && !missing_stays_ && !shares_host_memory(device)))
+    store.keep_in_memory(device, host);
+  else if (!missing_stays_)  // then each is read once
+    store.keep_outside(host.pool());
+  if (device_decides)
+    look_up_ = std::make_unique<DeviceLookUp>(device, store, directory_.shape(), slots_.data());
+  clear();
 }
 
 void ExpertCache::clear() {
@@ -43,7 +52,8 @@ void ExpertCache::clear() {
   wait_for_ahead();
   ahead_.clear();
   directory_ = SlotDirectory(directory_.shape());
-  for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
+  upload_all_tables();
+  if (look_up_) look_up_->clear();
 }
 
 void ExpertCache::fill_all() {
@@ -59,10 +69,10 @@ void ExpertCache::fill_all() {
   for (int layer = 0; layer < shape.layers; ++layer) upload_table(layer);
 }
 
-void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids) {
+void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids, int waves_at_most) {
   wait_for_ahead();
   moe_layer_ = moe_layer;
-  uses_wave_table_ = false;
+  uses_wave_table_ = waves_at_most > 1;
   ++layer_steps_;
   pending_.clear();
   counters_.lookups += static_cast<std::int64_t>(ids.size());
@@ -77,13 +87,13 @@ void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids) 
 }
 
 // The experts that are resident come first, so that none of them is lost to one that is not.
-bool ExpertCache::next_wave() {
+void ExpertCache::next_wave() {
   directory_.release_all();
-  if (pending_.empty()) return false;
   const std::span<const std::int32_t> table = directory_.table(moe_layer_);
   wave_.clear();
   missing_.clear();
   postponed_.clear();
+  outside_.clear();
   for (const std::int32_t expert : pending_)
     if (table[static_cast<std::size_t>(expert)] >= 0) {
       directory_.hold(moe_layer_, expert);
@@ -92,24 +102,21 @@ bool ExpertCache::next_wave() {
   if (wave_.size() < pending_.size()) {
     for (const std::int32_t expert : pending_) {
       if (table[static_cast<std::size_t>(expert)] >= 0) continue;
-      if (const auto placement = directory_.place(moe_layer_, expert)) {
+      if (const auto placement = missing_stays_ ? directory_.place_if_free(moe_layer_, expert)
+                                                : directory_.place(moe_layer_, expert)) {
         counters_.evictions += placement->evicted ? 1 : 0;
         missing_.push_back(expert);
         wave_.push_back(expert);
       } else {
-        postponed_.push_back(expert);
+        (missing_stays_ ? outside_ : postponed_).push_back(expert);
       }
     }
-    assert(!wave_.empty());  // a layer always has a slot that can be emptied
+    assert(!wave_.empty() || missing_stays_);  // a layer always has a slot that can be emptied
     load(missing_);
   }
-  const bool is_only_wave = postponed_.empty() && !uses_wave_table_;
-  if (!is_only_wave) {
-    upload_wave_table(wave_);
-    uses_wave_table_ = true;
-  }
+  assert(uses_wave_table_ || postponed_.empty());
+  if (uses_wave_table_) upload_wave_table(wave_);
   pending_.swap(postponed_);
-  return true;
 }
 
 void ExpertCache::load(std::span<const std::int32_t> experts) {
@@ -120,14 +127,15 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   std::vector<ExpertStore::Wanted> wanted;
   for (const std::int32_t expert : experts)
     wanted.push_back({moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)])});
+  // Tables first: from memory that is not pinned they are copied while the device has nothing to do yet.
+  upload_changed_tables();
   try {
     store_->load_all(*device_, *host_, wanted);
   } catch (...) {  // what was not brought in must not be taken for resident later
     for (const std::int32_t expert : experts) directory_.remove(moe_layer_, expert);
+    upload_changed_tables();
     throw;
   }
-  // An eviction may have been in any layer.
-  for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
   counters_.bytes_read += static_cast<std::int64_t>(experts.size()) * layout().bytes;
   counters_.load_seconds += seconds_since(start);
 }
@@ -146,6 +154,19 @@ void ExpertCache::upload_table(int moe_layer) {
                  static_cast<std::int64_t>(table.size_bytes()));
 }
 
+// After placements in the running layer: an eviction may have been in any other.
+void ExpertCache::upload_changed_tables() {
+  if (directory_.shape().policy == CachePolicy::layer_lru)
+    upload_table(moe_layer_);
+  else
+    upload_all_tables();
+}
+
+void ExpertCache::upload_all_tables() {
+  const std::span<const std::int32_t> tables = directory_.tables();
+  copy_to_device(*device_, tables.data(), tables_.view().data(), static_cast<std::int64_t>(tables.size_bytes()));
+}
+
 void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {
   const std::span<const std::int32_t> table = device_table(moe_layer_);
   std::ranges::fill(masked_table_, -1);
@@ -162,7 +183,31 @@ void ExpertCache::begin_resident_layer(int moe_layer) {
   pending_.clear();
 }
 
+int ExpertCache::waves_at_most(int moe_layer, std::int64_t tokens, int k) const {
+  if (is_resident() || missing_stays_) return 1;
+  const std::int64_t distinct = std::min<std::int64_t>(tokens * k, directory_.shape().experts);
+  const std::int64_t together = directory_.slots_for_sure(moe_layer);
+  return static_cast<int>((distinct + together - 1) / together);
+}
+
+ExpertCache::Counters ExpertCache::counters() const {
+  if (!look_up_) return counters_;
+  const SlotCounters there = look_up_->counters();
+  return {.lookups = there.lookups,
+          .hits = there.hits,
+          .misses = there.misses,
+          .evictions = there.evictions,
+          .bytes_read = there.fetched * layout().bytes,
+          .load_seconds = 1e-9 * static_cast<double>(there.fetch_ns)};
+}
+
+void ExpertCache::reset_counters() {
+  counters_ = {};
+  if (look_up_) look_up_->reset_counters();
+}
+
 Tensor ExpertCache::wave_table() const {
+  if (look_up_) return look_up_->wave_table();
   return uses_wave_table_ ? wave_table_.view()
                           : tables_.view().rows(moe_layer_, 1).reshaped({directory_.shape().experts});
 }
@@ -172,9 +217,11 @@ std::int64_t ExpertCache::slots_in_memory(const SlotDirectory::Shape& shape) {
   return is_shared ? std::int64_t{shape.weight_layers} * shape.experts : shape.slots;
 }
 
-std::int64_t ExpertCache::device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout) {
+std::int64_t ExpertCache::device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout,
+                                          Missing missing) {
   const std::int64_t table_entries = (std::int64_t{shape.layers} + 1) * shape.experts;
-  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32);
+  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32) +
+         (missing == Missing::fetched_by_device ? DeviceLookUp::bytes_of(shape) : 0);
 }
 
 }  // namespace moetune

@@ -1,9 +1,11 @@
 // The slots in which routed experts lie on a device, and the waves in which a layer's experts are brought in
 // and used. Resident is nothing special: as many slots as experts, all filled while loading.
 //
-//   cache.begin_layer(moe_layer, ids);      // what the router chose
-//   while (cache.next_wave())               // brings in what fits beside each other: one wave when all does
+//   cache.begin_layer(moe_layer, ids, ...);  // what the router chose
+//   do {
+//     cache.next_wave();                     // brings in what fits beside each other: one wave when all does
 //     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), ...});
+//   } while (cache.is_wave_left());
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "engine/background_loader.h"
+#include "engine/device_lookup.h"
 #include "engine/expert_store.h"
 #include "engine/slot_directory.h"
 #include "engine/sync_tax/step_recorder.h"
@@ -34,18 +37,38 @@ class ExpertCache {
     std::int64_t ahead_in_vain = 0;  // of them: those that the step they were meant for did not ask for
   };
 
-  // slots: over all layers; as many as experts means resident. Fills a resident cache before it returns.
-  ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape);
+  // What becomes of an expert that is not resident.
+  //   fetched_by_host    the host decides and brings it in
+  //   fetched_by_device  the device does both (device_lookup.h); the store must fit into pinned memory
+  //   stays_outside      it is brought in while slots are free; from then on the host computes it (host_experts.h)
+  enum class Missing : std::uint8_t { fetched_by_host, fetched_by_device, stays_outside };
 
-  // ids: (tokens, k) expert ids on the host.
-  void begin_layer(int moe_layer, std::span<const std::int32_t> ids);
+  // slots: over all layers; as many as experts means resident. Fills a resident cache before it returns.
+  // may_pin: a GPU's store may be kept in pinned memory.
+  ExpertCache(Device& device, Cpu& host, ExpertStore& store, const SlotDirectory::Shape& shape,
+              Missing missing = Missing::fetched_by_host, bool may_pin = true);
+
+  // ids: (tokens, k) expert ids on the host. waves_at_most: of this step; where it is 1 the layer's table serves.
+  void begin_layer(int moe_layer, std::span<const std::int32_t> ids, int waves_at_most);
   // Where all experts are resident and nobody counts, the router's choice need not come to the host: the table and slots
   // of the layer, for one wave.
   void begin_resident_layer(int moe_layer);
 
-  // Makes the next wave resident; false when all experts of the layer have had theirs.
-  bool next_wave();
+  // Makes the next wave resident; without experts when all of the layer have had theirs.
+  void next_wave();
   bool is_last_wave() const { return pending_.empty(); }
+  // Experts of the wave that the host is to compute; only where they stay outside.
+  bool leaves_some_outside() const { return missing_stays_ && !is_resident(); }
+  std::span<const std::int32_t> outside() const { return outside_; }
+
+  // Where the device decides: the same two steps enqueued, ids (tokens, k) on the device. Nobody knows how many waves it
+  // takes: run as many as waves_at_most() says, the last ones may be empty.
+  bool looks_up_on_device() const { return look_up_ != nullptr; }
+  void first_device_wave(int moe_layer, const Tensor& ids) { look_up_->first_wave(moe_layer, ids); }
+  void next_device_wave() { look_up_->next_wave(); }
+
+  // Waves of a layer's step, from capacities alone.
+  int waves_at_most(int moe_layer, std::int64_t tokens, int k) const;
 
   // Begins to bring in experts that a layer still to come in this step, or the first one of the next, is expected to ask
   // for, and returns at once. During the last wave of a layer or between steps: what that wave uses stays where it is.
@@ -71,13 +94,16 @@ class ExpertCache {
   const SlotDirectory& directory() const { return directory_; }
   // Slots that a layer may count on, whatever the policy.
   std::size_t fair_share(int moe_layer) const { return static_cast<std::size_t>(directory_.slots_of_layer(moe_layer).count); }
-  const Counters& counters() const { return counters_; }
-  void reset_counters() { counters_ = {}; }
+  Counters counters() const;  // waits for a device that decides
+  void reset_counters();
   void record_loads(StepRecorder* recorder) { recorder_ = recorder; }  // null: no longer
-  std::int64_t device_bytes() const { return slots_.bytes() + tables_.bytes() + wave_table_.bytes(); }
+  std::int64_t device_bytes() const {
+    return slots_.bytes() + tables_.bytes() + wave_table_.bytes() + (look_up_ ? look_up_->bytes() : 0);
+  }
 
   // What a cache of this shape will hold on its device.
-  static std::int64_t device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout);
+  static std::int64_t device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout,
+                                      Missing missing = Missing::fetched_by_host);
 
   // Slots that memory is needed for: fewer than the directory has where all are resident and the model is folded.
   static std::int64_t slots_in_memory(const SlotDirectory::Shape& shape);
@@ -90,6 +116,8 @@ class ExpertCache {
   std::span<const std::int32_t> device_table(int moe_layer);
   void load(std::span<const std::int32_t> experts);
   void upload_table(int moe_layer);
+  void upload_changed_tables();
+  void upload_all_tables();  // of a cache that is not resident
   void upload_wave_table(std::span<const std::int32_t> experts);
   void wait_for_ahead();
   void settle_ahead();  // once it is known what the layer asks for
@@ -111,8 +139,11 @@ class ExpertCache {
   std::vector<std::int32_t> wave_;     // experts of the running wave
   std::vector<std::int32_t> missing_;  // those of them to be read
   std::vector<std::int32_t> postponed_;
+  std::vector<std::int32_t> outside_;
+  bool missing_stays_ = false;
   std::vector<std::int32_t> masked_table_;
   std::vector<std::int32_t> resident_table_;
+  std::unique_ptr<DeviceLookUp> look_up_;  // where the device decides
   Counters counters_;
   StepRecorder* recorder_ = nullptr;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <stdexcept>
 
 #include "engine/expert_cache.h"
 
@@ -28,7 +29,7 @@ void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> exper
     wanted.push_back({moe_layer, expert, slot_data(placement->slot)});
   }
   if (wanted.empty()) return;
-  for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
+  upload_all_tables();
   counters_.ahead += std::ssize(wanted);
   if (!loader_) loader_ = std::make_unique<BackgroundLoader>(*store_);
   ahead_is_under_way_ = true;
@@ -59,6 +60,7 @@ void ExpertCache::settle_ahead() {
 
 void ExpertCache::prewarm(std::span<const HotExpert> hottest_first) {
   if (is_resident()) return;
+  if (look_up_) throw std::logic_error("a cache that the device decides about cannot be warmed by the host");
   clear();
   std::vector<HotExpert> chosen;
   for (const HotExpert& hot : hottest_first) {
@@ -80,7 +82,7 @@ void ExpertCache::prewarm(std::span<const HotExpert> hottest_first) {
     clear();
     throw;
   }
-  for (int layer = 0; layer < directory_.shape().layers; ++layer) upload_table(layer);
+  upload_all_tables();
 }
 
 }  // namespace moetune

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <cstring>
+
 #include "engine/folding.h"
+#include "engine/pinned_pool.h"
 #include "kernels/buffer.h"
 
 namespace moetune {
@@ -43,7 +46,10 @@ std::array<MatrixShape, 3> ExpertStore::shapes() const {
 
 void ExpertStore::load(int moe_layer, int expert, void* destination) const {
   const std::size_t index = index_of(moe_layer, expert);
-  if (spill_)
+  if (in_memory_.data() != nullptr)
+    std::memcpy(destination, in_memory_.data() + static_cast<std::int64_t>(index) * layout_.bytes,
+                static_cast<std::size_t>(layout_.bytes));
+  else if (spill_)
     spill_->read(static_cast<std::int64_t>(index), destination);
   else
     pack(index, destination);
@@ -86,6 +92,12 @@ void ExpertStore::load_by_way_of_host(Device& device, Cpu& host, std::span<const
 
 void ExpertStore::load_all(Device& device, Cpu& host, std::span<const Wanted> wanted) const {
   if (!shares_host_memory(device)) {
+    if (in_memory_.data() != nullptr) {  // copies out of pinned memory: nothing waits for them but what follows on the device
+      for (const Wanted& one : wanted)
+        copy_to_device(device, in_memory_.data() + static_cast<std::int64_t>(index_of(one.moe_layer, one.expert)) * layout_.bytes,
+                       one.destination, layout_.bytes);
+      return;
+    }
     if (spill_ || !checkpoint_->spec().is_synthetic) return load_by_way_of_host(device, host, wanted);
     for (const Wanted& one : wanted) generate(device, one);
     return;
@@ -98,11 +110,31 @@ void ExpertStore::load_all(Device& device, Cpu& host, std::span<const Wanted> wa
   });
 }
 
+void ExpertStore::keep_in_memory(Device& device, Cpu& host) {
+  if (in_memory_.data() != nullptr) return;
+  SharedBuffer memory = lease_pinned(device, outside_bytes());
+  if (!shares_host_memory(device) && checkpoint_->spec().is_synthetic) {  // a GPU generates faster than any host
+    const Buffer staging(device, layout_.bytes);
+    for (int layer = 0; layer < weight_layers_; ++layer)
+      for (int expert = 0; expert < experts_; ++expert) {
+        generate(device, {layer, expert, staging.data()});
+        copy_to_host(device, staging.data(), memory.data() + static_cast<std::int64_t>(index_of(layer, expert)) * layout_.bytes,
+                     layout_.bytes);
+      }
+  } else {
+    host.pool().parallel_for(std::ssize(sources_), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) pack(static_cast<std::size_t>(i), memory.data() + i * layout_.bytes);
+    });
+  }
+  in_memory_ = std::move(memory);
+}
+
 void ExpertStore::keep_outside(ParallelPool& pool) {
-  const bool is_quantized = layout_.gate.scales_per_row > 0;
-  if (spill_ || !(is_quantized || checkpoint_->spec().is_synthetic)) return;
+  const bool is_made = layout_.gate.scales_per_row > 0 || layout_.gate.packing == Packing::tiles;  // not just read
+  if (spill_ || in_memory_.data() != nullptr || !(is_made || checkpoint_->spec().is_synthetic)) return;
   const SpillContents contents{.model_hash = checkpoint_->spec().content_hash,
-                               .number_type = std::string(name_of(layout_.gate.type)),
+                               .number_type = std::string(name_of(layout_.gate.type)) +
+                                              (layout_.gate.packing == Packing::tiles ? "-tiles" : ""),
                                .rank = shard_.rank,
                                .ranks = shard_.ranks,
                                .experts = static_cast<std::int64_t>(sources_.size()),

@@ -1,6 +1,6 @@
 // Where routed experts come from: the checkpoint's own bytes, packed on the way, the generator, or, for experts that
-// cost more than a read and are asked for again and again, a spill file written once. A folded model has fewer than
-// its layers say (engine/folding.h). Start at load().
+// cost more than a read and are asked for again and again, a spill file written once or, for a GPU, pinned memory. A folded
+// model has fewer than its layers say (engine/folding.h). Start at load().
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "engine/matrix_source.h"
 #include "engine/shard.h"
 #include "engine/spill_file.h"
+#include "kernels/buffer.h"
 #include "kernels/device.h"
 #include "kernels/weight_matrix.h"
 
@@ -47,6 +48,12 @@ class ExpertStore {
   // pool quantizes in parallel). Throws std::runtime_error when it cannot be written, such as on a full disk.
   void keep_outside(ParallelPool& pool);
 
+  // The same for a GPU that reads them over the link: all experts, packed, one behind the other in memory that the
+  // device reads too (pinned_pool.h). Throws std::bad_alloc.
+  void keep_in_memory(Device& device, Cpu& host);
+  // Expert e of set w of weights starts at in_memory() + (w * experts + e) * layout().bytes; null: not kept there.
+  const std::byte* in_memory() const { return in_memory_.data(); }
+
   // Bytes of all experts in the form they are loaded in.
   std::int64_t outside_bytes() const { return static_cast<std::int64_t>(sources_.size()) * layout_.bytes; }
 
@@ -69,6 +76,7 @@ class ExpertStore {
   std::vector<ExpertSources> sources_;  // experts of the first layer that routes, then of the next with its own
   mutable FileSet files_;
   std::unique_ptr<SpillFile> spill_;
+  SharedBuffer in_memory_;
 };
 
 }  // namespace moetune

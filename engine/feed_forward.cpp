@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/host_experts.h"
+#include "engine/host_router.h"
 #include "engine/prefetcher.h"
 #include "engine/route_changes.h"
 #include "engine/synthetic_routing.h"
@@ -101,7 +103,13 @@ Chosen route(Rank& rank, const LayerWeights& weights, int layer, std::int64_t to
   Router router = router_of(rank, weights, layer, tokens);
   if (rank.routing_source) take_given_experts(rank, router.route.ids, layer);
   router.route.ids_are_given = static_cast<bool>(rank.routing_source);
-  run(rank.device, router);
+  if (rank.host_router)
+    on_host(rank, [&rank, router, layer] {
+      const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, router, layer);
+      rank.chosen_ids.assign(ids.begin(), ids.end());
+    });
+  else
+    run(rank.device, router);
   return {router.route.ids, router.route.weights};
 }
 
@@ -160,6 +168,28 @@ void look_ahead(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
   rank.gate_observer(foreseen, ask_gate(rank, *rank.gate_ahead, foreseen, tokens), static_cast<int>(tokens), rank.top_k);
 }
 
+// What the host does between routing and experts, where it must know: the first wave.
+void host_part(Rank& rank, const LayerWeights& weights, const Chosen& chosen, const Tensor& x, int layer, int moe_layer) {
+  ExpertCache& cache = *rank.cache;
+  if (!rank.host_router) {  // else it is the host's own choice
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    read_back(rank, chosen.ids, rank.chosen_ids);
+  }
+  change_choice(rank, weights, layer, moe_layer, x.dim(0));
+  {
+    const OpScope scope(rank.recorder, Activity::host_wait);
+    show_to_observer(rank, chosen, layer);
+    if (cache.looks_up_on_device()) return;
+    std::vector<std::int32_t>& asked = rank.asked_ids;  // chosen, without those that were dropped
+    asked = rank.chosen_ids;
+    std::erase(asked, -1);
+    cache.begin_layer(moe_layer, asked, cache.waves_at_most(moe_layer, x.dim(0), rank.top_k));
+    cache.next_wave();
+  }
+  if (cache.is_last_wave()) look_ahead(rank, layer, moe_layer, x.dim(0));
+  if (!cache.outside().empty()) rank.host_experts->take_inputs(rank.device, x);
+}
+
 ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
   return {.x = x,
           .ids = chosen.ids,
@@ -169,27 +199,76 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
           .rows = first_rows(rank.scratch.expert_rows, {x.dim(0), rank.top_k, x.dim(1)})};
 }
 
-void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, const Tensor& y) {
-  ExpertCache& cache = *rank.cache;
-  if (!rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
-  std::vector<std::int32_t>& asked = rank.asked_ids;  // chosen, without those that were dropped
-  asked = rank.chosen_ids;
-  std::erase(asked, -1);
-  const auto next_wave = [&](bool is_first) {
-    const OpScope scope(rank.recorder, Activity::host_wait);
-    if (is_first) cache.begin_layer(moe_layer, asked);
-    return cache.next_wave();
-  };
-  for (bool is_first = true; next_wave(is_first); is_first = false) {
-    if (cache.is_last_wave()) look_ahead(rank, layer, moe_layer, x.dim(0));
-    OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
-    const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
-    ExpertFfn ffn = ffn_of(rank, x, chosen);
-    if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
-    run(rank.device, ffn);
+// Calls body with an op's scope and the experts of the running wave, whose two products a CPU tells apart.
+template <class Body>
+void with_wave(Rank& rank, const Tensor& x, const Chosen& chosen, const Body& body) {
+  OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+  const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
+  ExpertFfn ffn = ffn_of(rank, x, chosen);
+  if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
+  body(ffn);
+}
+
+void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
+  with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) { run(rank.device, ffn); });
+}
+
+void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
+  with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
+    run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
+  });
+}
+
+void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, int waves) {
+  rank.cache->first_device_wave(moe_layer, chosen.ids);
+  run_wave(rank, x, chosen);
+  for (int wave = 1; wave < waves; ++wave) {
+    rank.cache->next_device_wave();
+    run_wave(rank, x, chosen);
   }
-  run(rank, Row::down_combine,
-      Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+}
+
+// The first wave is there: host_part(). Recorded, a step has as many as it may ever need.
+void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int waves) {
+  run_wave(rank, x, chosen);
+  for (int wave = 1; wave < waves && (rank.pieces != nullptr || !rank.cache->is_last_wave()); ++wave) {
+    on_host(rank, [&rank, layer, moe_layer, tokens = x.dim(0)] {
+      const bool was_last = rank.cache->is_last_wave();
+      {
+        const OpScope scope(rank.recorder, Activity::host_wait);
+        rank.cache->next_wave();
+      }
+      if (!was_last && rank.cache->is_last_wave()) look_ahead(rank, layer, moe_layer, tokens);
+    });
+    run_wave(rank, x, chosen);
+  }
+}
+
+void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer) {
+  run_wave(rank, x, chosen);
+  on_host(rank, [&rank, moe_layer, rows = ffn_of(rank, x, chosen).rows] {
+    const OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(), rows);
+  });
+}
+
+// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for one token sum the
+// choices up as they go.
+void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, const Tensor& y) {
+  const bool device_decides = rank.cache->looks_up_on_device();
+  if (!device_decides && !rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
+  const int waves = rank.cache->waves_at_most(moe_layer, x.dim(0), rank.top_k);
+  if (rank.cache->leaves_some_outside()) {
+    run_here_and_outside(rank, x, chosen, moe_layer);
+  } else if (waves == 1) {
+    if (device_decides) rank.cache->first_device_wave(moe_layer, chosen.ids);
+    return run_all_at_once(rank, x, chosen, y);
+  } else if (device_decides) {
+    run_waves_of_device(rank, x, chosen, moe_layer, waves);
+  } else {
+    run_waves_of_host(rank, x, chosen, layer, moe_layer, waves);
+  }
+  run(rank, Row::down_combine, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
 void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
@@ -231,7 +310,7 @@ void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tens
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {x.dim(0), rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {x.dim(0), rank.top_k})};
   rank.cache->begin_resident_layer(moe_layer);
-  run(rank.device, RoutedFfn{.ffn = ffn_of(rank, x, chosen), .weights = chosen.weights, .y = y});
+  run_all_at_once(rank, x, chosen, y);
 }
 
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
@@ -242,15 +321,8 @@ void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int 
                         std::int64_t tokens) {
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
   const Chosen chosen = route(rank, weights, layer, tokens);
-  if (rank.host_must_know()) {
-    const OpScope scope(rank.recorder, Activity::host_wait);
-    read_back(rank, chosen.ids, rank.chosen_ids);
-  }
-  change_choice(rank, weights, layer, moe_layer, tokens);
-  if (rank.host_must_know()) {
-    const OpScope scope(rank.recorder, Activity::host_wait);
-    show_to_observer(rank, chosen, layer);
-  }
+  if (rank.host_must_know())
+    on_host(rank, [&rank, &weights, chosen, x, layer, moe_layer] { host_part(rank, weights, chosen, x, layer, moe_layer); });
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, layer, moe_layer, output);
   if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, Row::shared, x, output);

@@ -47,9 +47,13 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
     if (options.tensor_parallel == 1)
       plan.scratch_bytes += DecodeLoop::bytes_of(limits.sequences, limits.context_tokens);
     if (cache.layers == 0) continue;
-    plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert);
+    const ExpertCache::Missing missing = missing_experts(spec, options);
+    plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert, missing);
     if (!is_resident) plan.scratch_bytes += Prefetcher::bytes_of(spec, options.prefetch, limits.sequences);
     if (!is_resident) plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts * expert.bytes;
+    if (missing == ExpertCache::Missing::stays_outside)  // the host's own copy
+      plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts *
+                         ExpertLayout::of(expert_type(spec, options), spec.hidden, shard.expert_inner(spec).count).bytes;
   }
   return plan;
 }

@@ -16,7 +16,7 @@ struct MemoryPlan {
   std::int64_t expert_bytes = 0;  // resident slots
   std::int64_t kv_bytes = 0;
   std::int64_t scratch_bytes = 0;
-  std::int64_t host_bytes = 0;    // experts kept outside (spill file)
+  std::int64_t host_bytes = 0;    // experts kept outside (spill file, pinned memory, the host's own copy)
   std::int64_t slots = 0;         // expert slots, over all MoE layers and all ranks' shares counted once; those that a
                                   // folded model shares are counted for each layer, their bytes once
   std::int64_t total() const { return dense_bytes + expert_bytes + kv_bytes + scratch_bytes; }

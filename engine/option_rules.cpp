@@ -11,7 +11,11 @@
 
 #include "engine/dense_shapes.h"
 #include "engine/facts/knobs.h"
+#include "engine/folding.h"
+#include "engine/pinned_pool.h"
 #include "engine/shard.h"
+#include "engine/slot_directory.h"
+#include "engine/untried.h"
 #include "kernels/parallel_for.h"
 
 namespace moetune {
@@ -122,12 +126,32 @@ Rule placement_rule(const EngineOptions& options) {
 #if !MOETUNE_HAS_CUDA
   return Objection{"device", "cuda: this build has no GPU code", "cpu"};
 #endif
+  if (options.tensor_parallel > 1)
+    return Objection{"tensor_parallel", "above 1: this build runs a model on one GPU", "1"};
+  if (takes_untried(kUntriedGpuCache)) return std::nullopt;
   if (options.router == RouterPlacement::cpu)
     return Objection{"router", "cpu: this build routes on the device that computes", "gpu"};
   if (options.expert_cache_fraction < 1.0 || options.expert_cache_bytes > 0)
     return Objection{"expert_cache", "below 1: this build keeps all experts resident on a GPU", "1"};
-  if (options.tensor_parallel > 1)
-    return Objection{"tensor_parallel", "above 1: this build runs a model on one GPU", "1"};
+  return std::nullopt;
+}
+
+// What a cache on a GPU needs beside its slots.
+Rule gpu_cache_rule(const ModelSpec& spec, const EngineOptions& options) {
+  const std::int64_t slots = cache_slots(spec, options);
+  if (options.device == DeviceKind::cpu || slots == std::int64_t{spec.moe_layer_count()} * spec.experts) return std::nullopt;
+  const SlotDirectory directory({.layers = spec.moe_layer_count(),
+                                 .experts = spec.experts,
+                                 .slots = static_cast<int>(slots),
+                                 .policy = options.cache_policy});
+  // One token's experts lie beside each other, so that it runs through the kernels of the resident model.
+  if (const int k = effective_top_k(spec, options); directory.slots_for_sure(0) < k)
+    return Objection{"cache_policy", fmt::format("pinned: hot experts leave {} of {} slots", directory.slots_for_sure(0), slots),
+                     fmt::format("layer_lru, or a larger expert_cache (at least {} slots free)", k)};
+  const std::int64_t store = std::int64_t{distinct_moe_layers(spec)} * spec.experts * expert_bytes(spec, options);
+  if (options.miss == MissHandling::pull && store > pinned_limit(spec))
+    return Objection{"miss", fmt::format("pull reads {} bytes of experts from pinned memory, {} may be pinned", store, pinned_limit(spec)),
+                     "dma, fewer bits (expert_quant), more folding of a preset (fold=)"};
   return std::nullopt;
 }
 
@@ -146,6 +170,9 @@ Rule unsupported_rule(const EngineOptions& options) {
   for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
                            "top_k_rule"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
+    if (name == std::string_view("miss") &&
+        takes_untried(options.device == DeviceKind::cuda ? kUntriedGpuCache : kUntriedDeviceLookUp))
+      continue;
     if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end()) continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
@@ -190,6 +217,7 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
   if (Rule rule = thread_rule(options)) return rule;
   if (Rule rule = unsupported_rule(options)) return rule;
   if (Rule rule = gpu_type_rule(spec, options)) return rule;
+  if (Rule rule = gpu_cache_rule(spec, options)) return rule;
   return limit_rule(spec, options, limits);
 }
 
@@ -200,6 +228,14 @@ EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& 
   if (limits.logit_rows == 0 || limits.logit_rows > effective.step_tokens)
     effective.logit_rows = effective.step_tokens;
   return effective;
+}
+
+ExpertCache::Missing missing_experts(const ModelSpec& spec, const EngineOptions& options) {
+  using Missing = ExpertCache::Missing;
+  const bool is_resident = cache_slots(spec, options) == std::int64_t{spec.moe_layer_count()} * spec.experts;
+  const bool does_as_a_gpu = options.device == DeviceKind::cuda || takes_untried(kUntriedDeviceLookUp);
+  if (is_resident || !does_as_a_gpu || options.miss == MissHandling::dma) return Missing::fetched_by_host;
+  return options.miss == MissHandling::pull ? Missing::fetched_by_device : Missing::stays_outside;
 }
 
 std::int64_t expert_bytes(const ModelSpec& spec, const EngineOptions& options) {

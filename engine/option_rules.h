@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "engine/expert_cache.h"
 #include "engine/facts/engine_options.h"
 #include "engine/facts/model_spec.h"
 
@@ -43,6 +44,9 @@ EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& 
 
 // Slots of the expert cache over all layers; one slot holds one expert, over all ranks. At most all experts.
 std::int64_t cache_slots(const ModelSpec& spec, const EngineOptions& options);
+
+// What becomes of experts that are not resident.
+ExpertCache::Missing missing_experts(const ModelSpec& spec, const EngineOptions& options);
 
 // Bytes of one routed expert over all ranks.
 std::int64_t expert_bytes(const ModelSpec& spec, const EngineOptions& options);

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "engine/decode_loop.h"
+#include "engine/host_experts.h"
+#include "engine/host_router.h"
 #include "engine/prefetcher.h"
 #include "kernels/elementwise.h"
 #include "kernels/fill.h"
@@ -14,7 +16,17 @@ namespace moetune {
 Rank::Rank(const Cpu& cpu, Device on) : host(cpu), device(std::move(on)) {}
 Rank::~Rank() = default;
 
-bool Rank::host_must_know() const { return shares_host_memory(device) || (cache && !cache->is_resident()) || observer; }
+bool Rank::host_must_know() const {
+  const bool cache_asks = cache && !cache->is_resident() && !cache->looks_up_on_device();
+  return shares_host_memory(device) || cache_asks || host_router || observer;
+}
+
+void on_host(Rank& rank, const std::function<void()>& part) {
+  if (rank.pieces != nullptr)
+    rank.pieces->host(part);
+  else
+    part();
+}
 
 void all_reduce(Rank& rank, const Tensor& x) {
   if (rank.group == nullptr) return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,11 +18,14 @@
 #include "engine/weights.h"
 #include "kernels/collective.h"
 #include "kernels/device.h"
+#include "kernels/graph_pieces.h"
 #include "kernels/run.h"
 
 namespace moetune {
 
 class DecodeLoop;  // engine/decode_loop.h
+class HostExperts;  // engine/host_experts.h
+class HostRouter;   // engine/host_router.h
 class Prefetcher;  // engine/prefetcher.h
 struct GateAhead;
 
@@ -45,6 +49,8 @@ struct Rank {
   Scratch scratch;
   std::unique_ptr<ExpertStore> store;  // null without routed layers
   std::unique_ptr<ExpertCache> cache;
+  std::unique_ptr<HostExperts> host_experts;  // null where the host computes none
+  std::unique_ptr<HostRouter> host_router;    // null where the device routes
   int top_k = 0;                         // experts per token in effect
   RouteChanges changes;
   bool is_one_each = false;              // of the running step: no two tokens of one sequence, as in decoding
@@ -62,14 +68,19 @@ struct Rank {
   double communication_seconds = 0.0;
   StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
+  GraphPieces* pieces = nullptr;            // while a step is recorded
 
   Rank(const Cpu& cpu, Device on);
   ~Rank();
 
-  // The cache decides on the host. Where nothing is to be decided or shown, the router's choice stays on the device: waiting
-  // for it would cost 13 us and more per layer (H200, measured), and a whole step could not be one graph.
+  // Where nothing is to be decided or shown on the host, the router's choice stays on the device: waiting for it would cost
+  // 13 us and more per layer (H200, measured), and a whole step could not be one graph.
   bool host_must_know() const;
 };
+
+// The host's part in the middle of a step: done now, and again whenever a step that is being recorded is launched. What it
+// refers to must live as long as the rank.
+void on_host(Rank& rank, const std::function<void()>& part);
 
 // An op of the model, recorded where somebody records.
 template <class Op>

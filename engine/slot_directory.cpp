@@ -38,6 +38,14 @@ void SlotDirectory::hold(int layer, int expert) {
 }
 
 std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expert) {
+  return place(layer, expert, true);
+}
+
+std::optional<SlotDirectory::Placement> SlotDirectory::place_if_free(int layer, int expert) {
+  return place(layer, expert, false);
+}
+
+std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expert, bool may_evict) {
   const std::size_t wanted = key(layer, expert);
   assert(slot_of_[wanted] < 0);
   const Slice range =
@@ -49,7 +57,7 @@ std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expe
       chosen = &slot;
       break;
     }
-    if (slot.held_in_wave == wave_ || is_hot_[static_cast<std::size_t>(slot.expert)]) continue;
+    if (!may_evict || slot.held_in_wave == wave_ || is_hot_[static_cast<std::size_t>(slot.expert)]) continue;
     if (chosen == nullptr || leaves_before(slot, *chosen)) chosen = &slot;
   }
   if (chosen == nullptr) return std::nullopt;
@@ -70,6 +78,14 @@ void SlotDirectory::remove(int layer, int expert) {
 
 Slice SlotDirectory::slots_of_layer(int layer) const {
   return Shard{layer, shape_.layers}.part_of(shape_.slots);
+}
+
+int SlotDirectory::slots_for_sure(int layer) const {
+  if (shape_.policy == CachePolicy::layer_lru) return static_cast<int>(slots_of_layer(layer).count);
+  int kept = 0;  // by hot ones that nobody asks for
+  if (shape_.policy == CachePolicy::pinned)
+    for (int other = 0; other < shape_.layers; ++other) kept += static_cast<int>(slots_of_layer(other).count / 2);
+  return shape_.slots - kept;
 }
 
 bool SlotDirectory::leaves_before(const Slot& a, const Slot& b) const {

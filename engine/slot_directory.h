@@ -34,6 +34,7 @@ class SlotDirectory {
 
   // One per expert of a layer: its slot, or -1.
   std::span<const std::int32_t> table(int layer) const;
+  std::span<const std::int32_t> tables() const { return slot_of_; }  // (layers, experts)
 
   // A step asks for an expert: counts towards recency and frequency. True when it is resident.
   bool look_up(int layer, int expert);
@@ -49,11 +50,17 @@ class SlotDirectory {
   };
   std::optional<Placement> place(int layer, int expert);
 
+  // The same without throwing anything out: empty when no slot is free.
+  std::optional<Placement> place_if_free(int layer, int expert);
+
   // Forgets a placement whose contents could not be brought in.
   void remove(int layer, int expert);
 
   // Slots of a layer of its own under layer_lru, and its share under pinned.
   Slice slots_of_layer(int layer) const;
+
+  // So many distinct experts of a layer have room at the same time, whatever else is resident.
+  int slots_for_sure(int layer) const;
 
  private:
   struct Slot {
@@ -65,6 +72,7 @@ class SlotDirectory {
     return static_cast<std::size_t>(layer * shape_.experts + expert);
   }
   bool leaves_before(const Slot& a, const Slot& b) const;
+  std::optional<Placement> place(int layer, int expert, bool may_evict);
   void update_hot(int layer, std::int32_t expert_key);
 
   Shape shape_;

@@ -76,8 +76,14 @@ Buffer::Buffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
 OwnedTensor::OwnedTensor(Device& device, NumberType type, std::initializer_list<std::int64_t> shape)
     : buffer_(device, bytes_of(type, shape)), view_(buffer_.data(), type, shape) {}
 
-SharedBuffer::SharedBuffer(Device& device, std::int64_t bytes) : bytes_(bytes) {
-  std::visit([&](auto& on) { data_ = allocate_shared(on, bytes); }, device);
+SharedBuffer SharedBuffer::unwritten(Device& device, std::int64_t bytes) {
+  SharedBuffer made;
+  made.bytes_ = bytes;
+  std::visit([&](auto& on) { made.data_ = allocate_shared(on, bytes); }, device);
+  return made;
+}
+
+SharedBuffer::SharedBuffer(Device& device, std::int64_t bytes) : SharedBuffer(unwritten(device, bytes)) {
   std::memset(data_.get(), 0, static_cast<std::size_t>(bytes));
 }
 

@@ -39,12 +39,16 @@ class OwnedTensor {
   Tensor view_;
 };
 
-// Memory that ops write and the host reads at the same address, without a copy: small logs. Zeroed. The host sees what an op
-// wrote once the device has been waited for.
+// Memory that ops write and the host reads at the same address, without a copy: small logs; and the other way round, what
+// ops read over the link. Zeroed. The host sees what an op wrote once the device has been waited for.
 class SharedBuffer {
  public:
   SharedBuffer() = default;
   SharedBuffer(Device& device, std::int64_t bytes);
+  // Not zeroed: for memory of gigabytes.
+  static SharedBuffer unwritten(Device& device, std::int64_t bytes);
+  // Does nobody hold a copy of this handle?
+  bool is_sole_owner() const { return data_.use_count() == 1; }
   std::byte* data() const { return data_.get(); }
   std::int64_t bytes() const { return bytes_; }
 

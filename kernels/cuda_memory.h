@@ -19,6 +19,7 @@ std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes);
 void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes);
 int cuda_scratch_growths(Cuda& cuda);
 std::int64_t cuda_free_bytes(Cuda& cuda);
+std::int64_t cuda_host_waits();
 
 void cuda_copy_to_device(Cuda& cuda, const void* host, void* on_device, std::int64_t bytes);
 void cuda_copy_to_host(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes);  // waits

@@ -1,4 +1,5 @@
 // Start at Cuda::Cuda(); memory and copies are what buffer.cpp calls.
+#include <atomic>
 #include <utility>
 
 #include "kernels/cuda/check.cuh"
@@ -6,6 +7,16 @@
 #include "kernels/cuda_memory.h"
 
 namespace moetune {
+namespace {
+
+std::atomic<std::int64_t> waits{0};
+
+void wait_for(cudaStream_t stream) {
+  ++waits;
+  CUDA_TRY(cudaStreamSynchronize(stream));
+}
+
+}  // namespace
 
 Cuda::State::State(int device) : ordinal(device) {
   int count = 0;
@@ -35,7 +46,7 @@ Cuda::State::~State() {
 void* Cuda::State::scratch(std::size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
   if (is_capturing) throw std::logic_error("scratch memory cannot grow while a graph is captured");
-  CUDA_TRY(cudaStreamSynchronize(stream));
+  wait_for(stream);
   if (scratch_ != nullptr) CUDA_TRY(cudaFree(std::exchange(scratch_, nullptr)));
   scratch_bytes_ = 0;
   CUDA_TRY(cudaMalloc(&scratch_, bytes));
@@ -51,7 +62,7 @@ int* Cuda::State::counters(int count) {
 
 Cuda::Cuda(int ordinal) : state_(std::make_shared<State>(ordinal)) {}
 
-void Cuda::synchronize() { CUDA_TRY(cudaStreamSynchronize(state_->stream)); }
+void Cuda::synchronize() { wait_for(state_->stream); }
 
 int Cuda::count() {
   int devices = 0;
@@ -73,6 +84,7 @@ std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes) 
 }
 
 void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes) { cuda.state().scratch(static_cast<std::size_t>(bytes)); }
+std::int64_t cuda_host_waits() { return waits; }
 int cuda_scratch_growths(Cuda& cuda) { return cuda.state().scratch_generation; }
 std::int64_t cuda_free_bytes(Cuda& cuda) {
   std::size_t free = 0;
@@ -91,7 +103,7 @@ void cuda_copy_to_device(Cuda& cuda, const void* host, void* on_device, std::int
 void cuda_copy_to_host(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes) {
   CUDA_TRY(cudaMemcpyAsync(host, on_device, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
                            cuda.state().stream));
-  CUDA_TRY(cudaStreamSynchronize(cuda.state().stream));
+  wait_for(cuda.state().stream);
 }
 
 }  // namespace moetune

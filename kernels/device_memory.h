@@ -1,4 +1,5 @@
-// What is known about a device's memory beside the buffers that were asked for. On a CPU there is nothing to reserve.
+// What is known about a device's memory beside the buffers that were asked for, and how often the host has waited for it. On
+// a CPU there is nothing to reserve.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,9 @@ namespace moetune {
 void reserve_scratch(Device& device, std::int64_t bytes);
 // How often it has grown: the same before and after a run that was planned well.
 int scratch_growths(Device& device);
+
+// How often this process has waited for a GPU so far: for a result, or for everything enqueued. 0 on a CPU.
+std::int64_t host_waits(Device& device);
 
 // Free on the device now, for every program together; 0 on a CPU.
 std::int64_t free_device_bytes(Device& device);

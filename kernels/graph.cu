@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/state.cuh"
 #include "kernels/cuda_graph.h"
@@ -7,21 +9,8 @@ namespace {
 
 class CudaGraph : public Graph::Recorded {
  public:
-  CudaGraph(const Cuda& cuda, const std::function<void()>& ops) : cuda_(cuda) {
+  CudaGraph(const Cuda& cuda, cudaGraph_t graph) : cuda_(cuda) {
     Cuda::State& state = cuda_.state();
-    CUDA_TRY(cudaStreamBeginCapture(state.stream, cudaStreamCaptureModeThreadLocal));
-    state.is_capturing = true;
-    cudaGraph_t graph = nullptr;
-    try {
-      ops();
-    } catch (...) {
-      state.is_capturing = false;
-      cudaStreamEndCapture(state.stream, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    state.is_capturing = false;
-    CUDA_TRY(cudaStreamEndCapture(state.stream, &graph));
     const cudaError_t error = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
     CUDA_TRY(error);
@@ -45,8 +34,40 @@ class CudaGraph : public Graph::Recorded {
 
 }  // namespace
 
+void begin_cuda_capture(Cuda& cuda) {
+  CUDA_TRY(cudaStreamBeginCapture(cuda.state().stream, cudaStreamCaptureModeThreadLocal));
+  cuda.state().is_capturing = true;
+}
+
+std::shared_ptr<Graph::Recorded> end_cuda_capture(Cuda& cuda) {
+  cuda.state().is_capturing = false;
+  cudaGraph_t graph = nullptr;
+  CUDA_TRY(cudaStreamEndCapture(cuda.state().stream, &graph));
+  std::size_t nodes = 0;
+  if (const cudaError_t error = cudaGraphGetNodes(graph, nullptr, &nodes); error != cudaSuccess || nodes == 0) {
+    cudaGraphDestroy(graph);
+    CUDA_TRY(error);
+    return nullptr;
+  }
+  return std::make_shared<CudaGraph>(cuda, graph);
+}
+
+void abandon_cuda_capture(Cuda& cuda) {
+  if (!std::exchange(cuda.state().is_capturing, false)) return;
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(cuda.state().stream, &graph);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+}
+
 std::shared_ptr<Graph::Recorded> record_cuda_graph(Cuda& cuda, const std::function<void()>& ops) {
-  return std::make_shared<CudaGraph>(cuda, ops);
+  begin_cuda_capture(cuda);
+  try {
+    ops();
+  } catch (...) {
+    abandon_cuda_capture(cuda);
+    throw;
+  }
+  return end_cuda_capture(cuda);
 }
 
 }  // namespace moetune

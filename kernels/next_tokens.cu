@@ -1,19 +1,14 @@
+#include "kernels/cuda/device_clock.cuh"
 #include "kernels/cuda/view.cuh"
 #include "kernels/next_tokens.h"
 
 namespace moetune {
 namespace {
 
-__device__ __forceinline__ std::int64_t now_ns() {
-  std::int64_t ns;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-  return ns;
-}
-
 __global__ void start_clock(std::int64_t* log_ns) {
   cuda::let_next_start();
   cuda::wait_for_previous();
-  log_ns[0] = now_ns();
+  log_ns[0] = cuda::now_ns();
 }
 
 struct Lists {
@@ -44,7 +39,7 @@ __global__ void next_tokens(Lists lists) {
   }
   if (threadIdx.x != 0) return;
   lists.state[0] = step + 1;
-  lists.log_ns[step + 1] = now_ns();
+  lists.log_ns[step + 1] = cuda::now_ns();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct RunStats {
   std::int64_t expert_evictions = 0;
   std::int64_t expert_bytes_read = 0;   // bytes brought in by misses
   double expert_load_seconds = 0.0;     // time the layers waited for misses
+  std::int64_t host_waits = 0;          // times the host waited for a GPU, rank 0
   std::int64_t experts_ahead = 0;          // distinct experts fetched before they were asked for (knob prefetch)
   std::int64_t experts_ahead_in_vain = 0;  // of them: not asked for by the step they were fetched for
   std::int64_t expert_bytes_ahead = 0;     // bytes of both; not part of expert_bytes_read

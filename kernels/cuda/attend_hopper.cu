@@ -4,6 +4,7 @@
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/attend_runs.cuh"
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/quad.cuh"
 
 namespace moetune::cuda {
 namespace {
@@ -125,8 +126,7 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
 #pragma unroll
         for (int j = 0; j < 16; ++j)
           highest = fmaxf(highest, fmaxf(score[4 * j + 2 * side], score[4 * j + 2 * side + 1]));
-        highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 1));
-        highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 2));
+        highest = quad_max(highest);
         const float reference = highest == -INFINITY ? 0.0F : highest;  // nothing seen so far
         const float factor = power_of_two(top[side] - reference);
         top[side] = highest;
@@ -160,8 +160,7 @@ __global__ void __launch_bounds__(kThreads, 1) attend_hopper_kernel(AttendShape 
 
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
-    sum[side] += __shfl_xor_sync(0xFFFFFFFFU, sum[side], 1);
-    sum[side] += __shfl_xor_sync(0xFFFFFFFFU, sum[side], 2);
+    sum[side] = quad_sum(sum[side]);
     const int row = my_row + 8 * side;
     if (row >= tokens) continue;
     const float share = 1.0F / sum[side];

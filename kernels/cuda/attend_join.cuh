@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "kernels/attend_path.h"
 #include "kernels/cuda/attend.cuh"
+#include "kernels/kernel_path.h"
 
 namespace moetune::cuda {
 
@@ -314,7 +314,7 @@ void launch_clusters(void (*kernel)(Parameters...), const LaunchShape& shape, in
 template <class Kernel>
 int most_cluster(Kernel* kernel) {
   static const bool has_clusters = waits_for_previous(kernel);
-  return has_clusters && !attend_path().is_portable ? std::min(kMostCluster, attend_path().most_cluster) : 1;
+  return has_clusters && !kernel_path().is_portable ? std::min(kMostCluster, kernel_path().most_cluster) : 1;
 }
 
 }  // namespace moetune::cuda

@@ -3,6 +3,7 @@
 // warps have eight positions each for the scores, then 64 columns each of the values.
 #include "kernels/cuda/attend_join.cuh"
 #include "kernels/cuda/cache_number.cuh"
+#include "kernels/cuda/quad.cuh"
 #include "kernels/cuda/tile_stream.cuh"
 
 #include <algorithm>
@@ -270,8 +271,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float most = fmaxf(score[2 * half], score[2 * half + 1]);
-      most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFU, most, 2));
+      most = quad_max(most);
       if (t == 0) tops[warp * kHeads + g + 8 * half] = most;
     }
     __syncthreads();
@@ -328,8 +328,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
     auto* const tops = reinterpret_cast<float*>(shared + kTopsAt);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 1);
-      sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 2);
+      sum[half] = quad_sum(sum[half]);
       if (t == 0) tops[warp * kHeads + g + 8 * half] = sum[half];
     }
     __syncthreads();

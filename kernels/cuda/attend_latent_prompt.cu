@@ -4,7 +4,8 @@
 // shared memory in between.
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/attend_runs.cuh"
-#include "kernels/prompt_path.h"
+#include "kernels/cuda/quad.cuh"
+#include "kernels/kernel_path.h"
 
 namespace moetune::cuda {
 namespace {
@@ -111,8 +112,7 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
             if (tile * kKeys + 16 * half + 8 * n + 2 * t + i % 2 > position[side]) score[n][i] = -INFINITY;
             highest = fmaxf(highest, score[n][i]);
           }
-        highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 1));
-        highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 2));
+        highest = quad_max(highest);
         if (t == 0) tops[half][first_row + g + 8 * side] = highest;
       }
       __syncthreads();
@@ -159,8 +159,7 @@ __global__ void __launch_bounds__(kThreads, 1) attend_latent_run(AttendShape sha
 
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
-    sum[side] += __shfl_xor_sync(0xFFFFFFFFU, sum[side], 1);
-    sum[side] += __shfl_xor_sync(0xFFFFFFFFU, sum[side], 2);
+    sum[side] = quad_sum(sum[side]);
     if (t == 0) tops[half][first_row + g + 8 * side] = sum[side];
   }
   __syncthreads();
@@ -186,7 +185,7 @@ bool attends_latent_as_prompt(Cuda& cuda, NumberType cache_type, const AttendSha
   int most_shared = 0;
   CUDA_TRY(
       cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda.state().ordinal));
-  return most_shared >= kSharedBytes + 1024 && runs > 0 && shape.tokens >= prompt_path().least_tokens &&
+  return most_shared >= kSharedBytes + 1024 && runs > 0 && shape.tokens >= kernel_path().least_prompt_tokens &&
          shape.tokens >= runs * kLeastRun && cache_type == NumberType::bf16 && in.q_width == kRank &&
          shape.value_width == kRank && shape.key_width == kWidth && shape.window == 0 &&
          in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 &&

@@ -3,7 +3,8 @@
 // step may hold the ends of several prompts.
 #include "kernels/cuda/attend_prompt.cuh"
 #include "kernels/cuda/attend_runs.cuh"
-#include "kernels/prompt_path.h"
+#include "kernels/cuda/quad.cuh"
+#include "kernels/kernel_path.h"
 
 namespace moetune::cuda {
 namespace {
@@ -129,8 +130,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
 #pragma unroll
         for (int n = 0; n < kKeys / 8; ++n)
           highest = fmaxf(highest, fmaxf(score[n][2 * side], score[n][2 * side + 1]));
-        highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 1));
-        highest = fmaxf(highest, __shfl_xor_sync(0xFFFFFFFFU, highest, 2));
+        highest = quad_max(highest);
         reference[side] = highest == -INFINITY ? 0.0F : highest;  // nothing seen so far
         const float factor = power_of_two(top[side] - reference[side]);
         top[side] = highest;
@@ -174,8 +174,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
 
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
-    sum[side] += __shfl_xor_sync(0xFFFFFFFFU, sum[side], 1);
-    sum[side] += __shfl_xor_sync(0xFFFFFFFFU, sum[side], 2);
+    sum[side] = quad_sum(sum[side]);
     const int row = my_row + 8 * side;
     if (row >= tokens) continue;
     const float share = 1.0F / sum[side];
@@ -190,7 +189,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1) attend_prompt_kernel(AttendSha
 
 template <int width>
 void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
-  const bool is_split = shape.tokens <= prompt_path().most_split_tokens;
+  const bool is_split = shape.tokens <= kernel_path().most_split_tokens;
   launch(is_split ? attend_prompt_kernel<width, true> : attend_prompt_kernel<width, false>,
          {.grid = dim3(static_cast<unsigned>(shape.heads), blocks_for(shape.tokens, kTokens)),
           .threads = 32 * kWarps,
@@ -202,7 +201,7 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
 
 bool attends_as_prompt(NumberType cache_type, const AttendShape& shape, const AttendInputs& in, int runs) {
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  return runs > 0 && shape.tokens >= prompt_path().least_tokens && shape.tokens >= runs * kLeastRun &&
+  return runs > 0 && shape.tokens >= kernel_path().least_prompt_tokens && shape.tokens >= runs * kLeastRun &&
          cache_type == NumberType::bf16 && in.q_rest == nullptr && in.keys != in.values &&
          shape.key_width == shape.value_width && (shape.key_width == 64 || shape.key_width == 128) &&
          in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 && in.head_stride % 8 == 0 && aligned(in.keys) &&
@@ -210,7 +209,7 @@ bool attends_as_prompt(NumberType cache_type, const AttendShape& shape, const At
 }
 
 void attend_prompt(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
-  const PromptPath path = prompt_path();
+  const KernelPath path = kernel_path();
   if (!path.is_portable && shape.tokens > path.most_split_tokens && attends_with_hopper(cuda, in))
     return attend_with_hopper(cuda, shape, in);
   if (shape.key_width == 64) return run_width<64>(cuda, shape, in);

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/columns.cuh"
-#include "kernels/prompt_path.h"
+#include "kernels/kernel_path.h"
 
 namespace moetune::cuda {
 
@@ -19,7 +19,7 @@ void launch_portable_prompt(Cuda& cuda, NumberType type, const PromptGemm& op);
 namespace {
 
 bool uses_hopper(Cuda& cuda) {
-  if (prompt_path().is_portable) return false;
+  if (kernel_path().is_portable) return false;
   static const bool is_compiled = has_hopper_prompt<NumberType::bf16>();
   int major = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda.state().ordinal));

@@ -1,21 +1,21 @@
 #include "kernels/cuda/prompt_ops.cuh"
 
-#include "kernels/prompt_path.h"
+#include "kernels/kernel_path.h"
 
 namespace moetune::cuda {
 namespace {
 
 std::int64_t padded(std::int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
-int parts_for_prompt(int tokens) { return tokens <= prompt_path().most_split_tokens ? 2 : 1; }
+int parts_for_prompt(int tokens) { return tokens <= kernel_path().most_split_tokens ? 2 : 1; }
 TileLayout tiles_of(const MatrixLayout& layout) { return TileLayout::of(layout.type, layout.out, layout.in); }
 
 }  // namespace
 
-bool takes_prompt(int tokens) { return tokens >= prompt_path().least_tokens; }
+bool takes_prompt(int tokens) { return tokens >= kernel_path().least_prompt_tokens; }
 
 bool takes_prompt_product(int tokens, std::int64_t rows) {
   constexpr std::int64_t kFewRows = 32 * kItemRows;
-  const PromptPath path = prompt_path();
+  const KernelPath path = kernel_path();
   return takes_prompt(tokens) &&
          (tokens <= path.most_split_tokens || tokens > path.most_sliced_tokens || rows > kFewRows);
 }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attend_path.h"
+#include "kernels/kernel_path.h"
 #include "kernels/placed_attention.h"
 #include "kernels/run.h"
 #include "tests/bench/cuda_bench.h"
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> sequences{"1", "32"};
   std::vector<std::string> contexts{"512", "4096", "32768"};
   std::vector<std::string> types{"bf16"};
-  AttendPath path;
+  KernelPath path;
   try {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
       else
         names.push_back(argument);
     }
-    set_attend_path(path);
+    set_kernel_path(path);
     Bench bench;
     for (const Shape& shape : kShapes)
       if (std::ranges::find(names, shape.name) != names.end() ||

@@ -18,7 +18,7 @@
 #include "kernels/mla_attention.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/place_heads.h"
-#include "kernels/prompt_path.h"
+#include "kernels/kernel_path.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
 #include "tests/bench/cuda_bench.h"
@@ -236,19 +236,19 @@ class Bench {
 };
 
 void take_path(const std::string& name) {
-  PromptPath path;
+  KernelPath path;
   if (name == "portable")
     path.is_portable = true;
   else if (name == "decoded")
-    path.least_tokens = 1 << 30;
+    path.least_prompt_tokens = 1 << 30;
   else if (name == "split")
     path.most_split_tokens = 1 << 30;
   else if (name == "whole")
     path.most_split_tokens = 0;
   else if (name != "best")
     throw std::invalid_argument("path \"" + name + "\" (accepted: best, portable, decoded, split, whole)");
-  if (name != "decoded") path.least_tokens = 2, path.most_sliced_tokens = 0;
-  set_prompt_path(path);
+  if (name != "decoded") path.least_prompt_tokens = 2, path.most_sliced_tokens = 0;
+  set_kernel_path(path);
 }
 
 }  // namespace

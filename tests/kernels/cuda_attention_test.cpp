@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/attend_path.h"
+#include "kernels/kernel_path.h"
 #include "kernels/attention.h"
 #include "kernels/mla_attention.h"
 #include "kernels/placed_attention.h"
@@ -26,9 +26,9 @@ class CudaAttention : public GpuTest, public ::testing::WithParamInterface<bool>
  protected:
   void SetUp() override {
     GpuTest::SetUp();
-    set_attend_path({.is_portable = GetParam()});
+    set_kernel_path({.is_portable = GetParam()});
   }
-  void TearDown() override { set_attend_path({}); }
+  void TearDown() override { set_kernel_path({}); }
 
   Device cpu_ = cpu(8);
 

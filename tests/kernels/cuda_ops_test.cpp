@@ -13,7 +13,7 @@
 #include "kernels/gemm.h"
 #include "kernels/mla_attention.h"
 #include "kernels/number_convert.h"
-#include "kernels/prompt_path.h"
+#include "kernels/kernel_path.h"
 #include "kernels/quantize.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
@@ -114,7 +114,7 @@ TEST_F(CudaOps, GemmInTiles) {
                         .accumulate = true});
         run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view(), .bias = bias.view(), .accumulate = true});
         // f16 weights are rounded to bf16 on their way into the tensor cores; in large steps so is a weight with its scale.
-        const bool is_prompt = tokens >= prompt_path().least_tokens;
+        const bool is_prompt = tokens >= kernel_path().least_prompt_tokens;
         const bool has_scale = type == NumberType::fp8 || type == NumberType::int4 || type == NumberType::int4_g32;
         // The values of int4 are multiplied with 136 on top, which is taken off the sums: five bits of the f32 sums go with it.
         const double exact = type == NumberType::int4 || type == NumberType::int4_g32 ? 4e-6 : 2e-6;

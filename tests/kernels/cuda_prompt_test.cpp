@@ -11,7 +11,7 @@
 #include "kernels/mla_attention.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/number_convert.h"
-#include "kernels/prompt_path.h"
+#include "kernels/kernel_path.h"
 #include "kernels/quantize.h"
 #include "kernels/run.h"
 #include "tests/support/gpu.h"
@@ -32,16 +32,16 @@ OwnedTensor bf16_floats(std::initializer_list<std::int64_t> shape, unsigned seed
 
 struct Path {
   const char* name;
-  PromptPath path;
+  KernelPath path;
 };
 // From two tokens on, so that small sizes are tested too.
 constexpr Path kPaths[] = {
-    {"best", {.least_tokens = 2, .is_portable = false, .most_split_tokens = 0, .most_sliced_tokens = 0}},
+    {"best", {.is_portable = false, .least_prompt_tokens = 2, .most_split_tokens = 0, .most_sliced_tokens = 0}},
     {"best, two parts",
-     {.least_tokens = 2, .is_portable = false, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
-    {"portable", {.least_tokens = 2, .is_portable = true, .most_split_tokens = 0, .most_sliced_tokens = 0}},
+     {.is_portable = false, .least_prompt_tokens = 2, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
+    {"portable", {.is_portable = true, .least_prompt_tokens = 2, .most_split_tokens = 0, .most_sliced_tokens = 0}},
     {"portable, two parts",
-     {.least_tokens = 2, .is_portable = true, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
+     {.is_portable = true, .least_prompt_tokens = 2, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
 
 // Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums.
 double rounding_of(NumberType type) {
@@ -50,7 +50,7 @@ double rounding_of(NumberType type) {
 
 class CudaPrompt : public GpuTest {
  protected:
-  void TearDown() override { set_prompt_path(PromptPath{}); }
+  void TearDown() override { set_kernel_path(KernelPath{}); }
   Device cpu_ = cpu();
 };
 
@@ -69,7 +69,7 @@ TEST_F(CudaPrompt, Products) {
         const WeightMatrix gw = there(w.w, Packing::tiles);
         const Tensor gbias = there(bias.view());
         for (const Path& path : kPaths) {
-          set_prompt_path(path.path);
+          set_kernel_path(path.path);
           const Tensor gy = there(start.view());
           run(gpu(), Gemm{.x = gx, .w = gw, .y = gy, .bias = gbias, .accumulate = true});
           expect_near(gy, y.view(), rounding_of(type),
@@ -86,7 +86,7 @@ TEST_F(CudaPrompt, TwoPartsKeepSixteenBits) {
   const OwnedTensor y = poisoned({90, 70});
   run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view()});
   for (const Path& path : kPaths) {
-    set_prompt_path(path.path);
+    set_kernel_path(path.path);
     const Tensor gy = there(y.view());
     run(gpu(), Gemm{.x = there(x.view()), .w = there(w.w, Packing::tiles), .y = gy});
     expect_near(gy, y.view(), path.path.most_split_tokens > 0 ? 2e-5 : 4e-3, path.name);
@@ -113,7 +113,7 @@ TEST_F(CudaPrompt, NormAndThreeProducts) {
                                 {.w = w[1].w, .bias = bias.view(), .y = y[1].view()},
                                 {.w = w[2].w, .y = y[2].view()}}}});
   for (const Path& path : kPaths) {
-    set_prompt_path(path.path);
+    set_kernel_path(path.path);
     const Tensor g[] = {there(y[0].view()), there(y[1].view()), there(y[2].view())};
     run(gpu(),
         NormGemm{.x = there(x.view()),
@@ -182,7 +182,7 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
                               .rows = result.view()});
         }
         for (const Path& path : kPaths) {
-          set_prompt_path(path.path);
+          set_kernel_path(path.path);
           const OwnedTensor poison = poisoned({tokens, 3, hidden});
           const Tensor gresult = there(poison.view());
           for (const Tensor& table : tables)
@@ -220,7 +220,7 @@ TEST_F(CudaPrompt, FeedForwardOfAllTokens) {
                           .upped = upped.view(),
                           .y = y.view()});
     for (const Path& path : kPaths) {
-      set_prompt_path(path.path);
+      set_kernel_path(path.path);
       const Tensor gy = there(start.view());
       run(gpu(), FeedForward{.x = there(x.view()),
                              .gate = there(gate.w, Packing::tiles),
@@ -290,7 +290,7 @@ TEST_F(CudaPrompt, AttentionOfRuns) {
         };
         run(cpu_, op(q.view(), keys.view(), values.view(), sequences.view(), positions.view(), y.view()));
         for (const Path& path : kPaths) {
-          set_prompt_path(path.path);
+          set_kernel_path(path.path);
           const OwnedTensor poison = poisoned({tokens, heads, dim});
           const Tensor gy = there(poison.view());
           run(gpu(), op(there(q.view()), there(keys.view()), there(values.view()), there(sequences.view()),

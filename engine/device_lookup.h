@@ -1,0 +1,47 @@
+// The expert cache's decisions on the device: looking up, choosing who leaves, fetching what is missing out
+// of host memory, all enqueued, nothing asked of the host. By the rules of slot_directory.h.
+//
+//   lookup.first_wave(moe_layer, ids);            // (tokens, k), on the device
+//   run(device, ExpertFfn{..., .slot_of_expert = lookup.wave_table(), ...});
+//   for (wave = 1; wave < lookup.waves_at_most(tokens, k); ++wave) lookup.next_wave(), run(...);
+#pragma once
+
+#include <cstdint>
+
+#include "engine/expert_store.h"
+#include "engine/slot_directory.h"
+#include "kernels/device.h"
+#include "kernels/slot_memory.h"
+#include "kernels/tensor.h"
+
+namespace moetune {
+
+class DeviceLookUp {
+ public:
+  // store must be in memory; slots: where the experts go.
+  DeviceLookUp(Device& device, const ExpertStore& store, const SlotDirectory::Shape& shape, std::byte* slots);
+
+  void first_wave(int moe_layer, const Tensor& ids);
+  void next_wave();
+  const Tensor& wave_table() const { return memory_.wave_table(); }
+
+  void clear() { memory_.clear(*device_); }
+  void reset_counters() { memory_.reset_counters(*device_); }
+  SlotCounters counters() const { return memory_.counters(*device_); }  // waits for the device
+  std::int64_t bytes() const { return memory_.bytes(); }
+  static std::int64_t bytes_of(const SlotDirectory::Shape& shape) {
+    return SlotMemory::bytes_of(shape.layers, shape.experts, shape.slots);
+  }
+
+ private:
+  void run_wave(const Tensor& ids, bool asks);
+
+  Device* device_;
+  const ExpertStore* store_;
+  SlotDirectory directory_;  // only for the shares of its layers
+  std::byte* slots_;
+  SlotMemory memory_;
+  int moe_layer_ = 0;
+};
+
+}  // namespace moetune

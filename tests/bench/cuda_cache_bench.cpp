@@ -1,0 +1,275 @@
+// What an expert that is not on the GPU costs: the link's rate under a copy and under a kernel that reads
+// pinned memory, the lookup where nothing is missing, and one miss by each way of handling it.
+//
+//   cuda_cache_bench [link] [lookup] [miss] [shape=qwen3,...] [type=bf16,int4] [threads=1,4,16] [runs=15]
+//
+// Medians. link: GB/s by size. lookup: microseconds per layer with every expert resident. miss: microseconds
+// of one missing expert of one token, and from how many missing experts on, of k, each way is the quickest.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "kernels/expert_ffn.h"
+#include "kernels/fetch_experts.h"
+#include "kernels/run.h"
+#include "kernels/slot_memory.h"
+#include "tests/bench/cuda_bench.h"
+
+#if MOETUNE_HAS_CUDA
+
+namespace moetune {
+namespace {
+
+struct Shape {
+  const char* name;
+  std::int64_t hidden, inner, experts, k;
+  NumberType shipped;
+};
+constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 128, 8, NumberType::bf16},
+                             {"v2lite", 2048, 1408, 64, 6, NumberType::bf16},
+                             {"gptoss", 2880, 2880, 128, 4, NumberType::mxfp4},
+                             {"mixtral", 4096, 14336, 8, 2, NumberType::bf16},
+                             {"v3", 7168, 2048, 256, 8, NumberType::fp8}};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Bench {
+ public:
+  explicit Bench(int runs) : runs_(runs), device_(Cuda(0)), clock_(device_, 16) {}
+
+  // Microseconds between the ends of what lies before and behind body(), by the device's clock.
+  double on_device(const std::function<void()>& body) {
+    std::vector<double> each;
+    auto* ns = reinterpret_cast<std::int64_t*>(clock_.data());
+    for (int i = 0; i <= runs_; ++i) {
+      run(device_, StartClock{ns});
+      body();
+      run(device_, StartClock{ns + 1});
+      wait_for(device_);
+      if (i > 0) each.push_back(1e-3 * static_cast<double>(ns[1] - ns[0]));
+    }
+    return median(each);
+  }
+  double on_host(const std::function<void()>& body) {
+    using Clock = std::chrono::steady_clock;
+    std::vector<double> each;
+    for (int i = 0; i <= runs_; ++i) {
+      const Clock::time_point start = Clock::now();
+      body();
+      if (i > 0) each.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    }
+    return median(each);
+  }
+
+  // A cache of one layer in which every lookup misses: two token's worth of experts take turns in one token's
+  // slots.
+  struct Missing {
+    SlotMemory memory;
+    OwnedTensor ids;
+    Buffer slots;
+    SharedBuffer store;
+    std::int64_t bytes;
+    std::int64_t count;
+  };
+  Missing missing(std::int64_t bytes, std::int64_t count) {
+    Missing made{SlotMemory(device_, 1, static_cast<int>(2 * count), static_cast<int>(count)),
+                 OwnedTensor(device_, NumberType::i32, {1, count}),
+                 Buffer(device_, bytes * count),
+                 SharedBuffer(device_, bytes * 2 * count),
+                 bytes,
+                 count};
+    return made;
+  }
+  void pull(const Missing& of) {
+    next_first_ = next_first_ == 0 ? of.count : 0;
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(of.count));
+    std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(next_first_));
+    copy_to_device(device_, ids.data(), of.ids.view().data(), of.count * 4);
+    look_up(of);
+  }
+  void look_up(const Missing& of) {
+    run(device_, LookUpSlots{.ids = of.ids.view(),
+                             .state = of.memory.state(),
+                             .slot_count = static_cast<int>(of.count),
+                             .pending = of.memory.pending(),
+                             .wave_table = of.memory.wave_table(),
+                             .fetch = of.memory.fetch()});
+    run(device_, FetchExperts{.store = of.store.data(),
+                              .slots = of.slots.data(),
+                              .block_bytes = of.bytes,
+                              .list = of.memory.fetch(),
+                              .counters = of.memory.state().counters});
+  }
+  void copy(const Missing& of) {
+    for (std::int64_t i = 0; i < of.count; ++i)
+      copy_to_device(device_, of.store.data() + i * of.bytes, of.slots.data() + i * of.bytes, of.bytes);
+  }
+
+  void link() {
+    std::printf("%-10s %10s %14s %14s\n", "bytes", "blocks", "dma GB/s", "pull GB/s");
+    for (const std::int64_t kib : {64, 256, 1024, 2400, 4096, 9216, 16384, 43008}) {
+      const std::int64_t bytes = kib * 1024;
+      for (const std::int64_t count : {1, 8}) {
+        const Missing all = missing(bytes, count);
+        const double dma_us = on_device([&] { copy(all); });
+        // The kernels' own clock: between its first read and its last, without the lookup.
+        std::vector<double> pull_us;
+        for (int i = 0; i <= runs_; ++i) {
+          const std::int64_t before = all.memory.counters(device_).fetch_ns;
+          pull(all);
+          const std::int64_t after = all.memory.counters(device_).fetch_ns;
+          if (i > 0) pull_us.push_back(1e-3 * static_cast<double>(after - before));
+        }
+        const double total = static_cast<double>(bytes * count);
+        std::printf("%-10ld %10ld %14.1f %14.1f\n", bytes, count, 1e-3 * total / dma_us,
+                    1e-3 * total / median(pull_us));
+      }
+    }
+  }
+
+  // All resident: what the lookup and the empty fetch add to a layer of a graph.
+  void lookup() {
+    constexpr int kLayers = 48;
+    std::printf("%-10s %14s\n", "shape", "us per layer");
+    for (const Shape& shape : kShapes) {
+      const Missing of = missing(1024, shape.k);
+      pull(of);
+      const std::vector<int> layers(kLayers);
+      const double us = bench::microseconds(device_, layers, runs_, [&](int) { look_up(of); });
+      std::printf("%-10s %14.2f\n", shape.name, us);
+    }
+  }
+
+  void miss(const Shape& shape, NumberType type, const std::vector<int>& threads) {
+    const std::int64_t bytes = ExpertLayout::of(type, shape.hidden, shape.inner, Packing::tiles).bytes;
+    const Missing one = missing(bytes, 1);
+    std::map<std::string, double> us;
+    us["pull"] = on_device([&] { pull(one); });
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(shape.k));
+    const OwnedTensor on_gpu(device_, NumberType::i32, {1, shape.k});
+    const double question =
+        on_host([&] { copy_to_host(device_, on_gpu.view().data(), ids.data(), shape.k * 4); });
+    us["dma"] = on_host([&] {
+      copy_to_host(device_, on_gpu.view().data(), ids.data(), shape.k * 4);
+      copy(one);
+      wait_for(device_);
+    });
+    for (const int count : threads)
+      us[std::to_string(count) + " threads"] = question + cpu_us(shape, type, count);
+    std::printf("%-8s %-6s %8.2f MB  a question to the host %6.1f us; one miss:", shape.name,
+                std::string(name_of(type)).c_str(), 1e-6 * static_cast<double>(bytes), question);
+    for (const auto& [name, value] : us) std::printf("  %s %.1f", name.c_str(), value);
+    const auto quickest = std::ranges::min_element(us, {}, [](const auto& way) { return way.second; });
+    std::printf("  quickest: %s\n", quickest->first.c_str());
+    // dma asks the host in every layer, hit or miss; pull only pays for the lookup.
+    const double copy_us = us["dma"] - question;
+    const double pull_us = us["pull"];
+    if (pull_us > copy_us)
+      std::printf("%-8s pull costs more than dma from %.1f missing experts a layer on\n", shape.name,
+                  question / (pull_us - copy_us));
+    else
+      std::printf("%-8s pull costs less than dma at every number of missing experts\n", shape.name);
+  }
+
+ private:
+  // One expert for one token on the host, out of more experts than any cache holds.
+  double cpu_us(const Shape& shape, NumberType type, int threads) {
+    constexpr std::int64_t kFarApart = std::int64_t{1} << 30;
+    Device host = Cpu(threads);
+    const ExpertLayout layout = ExpertLayout::of(type, shape.hidden, shape.inner);
+    const auto experts = static_cast<std::int32_t>(std::max<std::int64_t>(2, kFarApart / layout.bytes));
+    bench::Memory memory(host, 0.01F);
+    const std::byte* slots = memory.bytes(experts * layout.bytes);
+    const Tensor x = memory.tensor(NumberType::f32, {1, shape.hidden});
+    const Tensor rows = memory.tensor(NumberType::f32, {1, 1, shape.hidden});
+    std::vector<float> values(static_cast<std::size_t>(shape.hidden), 0.01F);
+    memory.put(x, values.data());
+    std::vector<std::int32_t> table(static_cast<std::size_t>(experts));
+    std::iota(table.begin(), table.end(), 0);
+    std::int32_t expert = 0;
+    return on_host([&] {
+      expert = (expert + 1) % experts;
+      run(host, ExpertFfn{.x = x,
+                          .ids = {&expert, NumberType::i32, {1, 1}},
+                          .slot_of_expert = {table.data(), NumberType::i32, {experts}},
+                          .slots = slots,
+                          .layout = layout,
+                          .rows = rows});
+    });
+  }
+
+  int runs_;
+  Device device_;
+  SharedBuffer clock_;
+  std::int64_t next_first_ = 0;
+};
+
+void bench_all(const std::vector<std::string>& arguments) {
+  std::vector<std::string> parts;
+  std::vector<std::string> shapes;
+  std::vector<std::string> types;
+  std::vector<int> threads{1, 4, 8, usable_cores()};
+  int runs = 15;
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    const std::string name = argument.substr(0, equals);
+    const std::vector<std::string> values =
+        bench::split(argument.substr(std::min(equals + 1, argument.size())));
+    if (name == "shape")
+      shapes = values;
+    else if (name == "type")
+      types = values;
+    else if (name == "runs")
+      runs = std::stoi(values.front());
+    else if (name == "threads") {
+      threads.clear();
+      for (const std::string& count : values) threads.push_back(std::stoi(count));
+    } else if (name == "link" || name == "lookup" || name == "miss")
+      parts.push_back(name);
+    else
+      throw std::invalid_argument(argument +
+                                  ": accepted are link, lookup, miss, shape=, type=, threads=, runs=");
+  }
+  const auto has = [](const std::vector<std::string>& in, const std::string& what) {
+    return in.empty() || std::ranges::find(in, what) != in.end();
+  };
+  Bench bench(runs);
+  if (has(parts, "link")) bench.link();
+  if (has(parts, "lookup")) bench.lookup();
+  if (!has(parts, "miss")) return;
+  for (const Shape& shape : kShapes) {
+    if (!has(shapes, shape.name)) continue;
+    for (const NumberType type : {shape.shipped, NumberType::int4})
+      if (has(types, std::string(name_of(type)))) bench.miss(shape, type, threads);
+  }
+}
+
+}  // namespace
+}  // namespace moetune
+
+int main(int argc, char** argv) {
+  try {
+    moetune::bench_all({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
+
+#else
+int main() {
+  std::puts("built without CUDA: nothing to measure");
+  return 0;
+}
+#endif

@@ -1,0 +1,162 @@
+// A CPU engine whose cache is decided about by the ops that a GPU runs: the bits of the resident model, and
+// the counts of an engine that decides on the host. What is not tested here are the kernels themselves.
+#include "engine/device_lookup.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/memory_plan.h"
+#include "engine/untried.h"
+#include "tests/support/golden.h"
+#include "tests/support/untried.h"
+
+namespace moetune::testing {
+namespace {
+
+class DeviceLookUpEngine : public ::testing::TestWithParam<std::string> {};
+
+std::string share_of(const ModelSpec& spec, double experts) {
+  return fmt::format("{}", experts / spec.experts);
+}
+// Half of the experts, or what one token needs.
+std::string about_half(const ModelSpec& spec) {
+  return share_of(spec, std::max(1.0 * spec.experts_per_token, 0.5 * spec.experts));
+}
+
+// A prompt at once needs several waves, single tokens one.
+TEST_P(DeviceLookUpEngine, EqualsTheResidentModelBitForBit) {
+  Golden expected = golden(GetParam());
+  expected.ids.resize(24);
+  const ModelSpec& spec = expected.checkpoint->spec();
+  for (const char* type : {"checkpoint", "int4"}) {
+    Engine resident = engine_over(expected, {{"expert_quant", type}});
+    const std::vector<float> logits = teacher_forced(resident, expected.ids, expected.ids.size());
+    for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"})
+      for (const double experts : {1.0 * spec.experts_per_token, 0.75 * spec.experts}) {
+        const Settings settings = {
+            {"expert_quant", type}, {"cache_policy", policy}, {"expert_cache", share_of(spec, experts)}};
+        const std::string what = fmt::format("{}, {}, {} experts a layer", type, policy, experts);
+        const WithUntried untried(kUntriedDeviceLookUp);
+        Engine cached = engine_over(expected, settings);
+        expect_identical(teacher_forced(cached, expected.ids, expected.ids.size()), logits,
+                         what + ", prompt");
+        expect_identical(teacher_forced(cached, expected.ids, 1), logits, what + ", tokens");
+      }
+  }
+}
+
+TEST_P(DeviceLookUpEngine, CountsWhatTheHostCounts) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"}) {
+    const Settings settings = {{"cache_policy", policy}, {"expert_cache", about_half(spec)}};
+    const auto stats_with = [&](std::string_view untried_name) {
+      const WithUntried untried(untried_name);
+      Engine engine = engine_over(expected, settings);
+      for (const std::size_t chunk : {std::size_t{1}, std::size_t{5}})
+        teacher_forced(engine, expected.ids, chunk);
+      return engine.stats();
+    };
+    const RunStats host = stats_with("");
+    const RunStats device = stats_with(kUntriedDeviceLookUp);
+    EXPECT_GT(device.expert_misses, 0) << policy;
+    EXPECT_EQ(device.expert_lookups, host.expert_lookups) << policy;
+    EXPECT_EQ(device.expert_hits, host.expert_hits) << policy;
+    EXPECT_EQ(device.expert_misses, host.expert_misses) << policy;
+    EXPECT_EQ(device.expert_evictions, host.expert_evictions) << policy;
+    EXPECT_EQ(device.expert_bytes_read, host.expert_bytes_read) << policy;
+    EXPECT_GT(device.expert_load_seconds, 0.0) << policy;
+    EXPECT_GT(device.device_bytes, host.device_bytes) << policy << ": its tables are not counted";
+  }
+}
+
+TEST_P(DeviceLookUpEngine, StartsAgainWhenDroppedOrReconfigured) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const WithUntried untried(kUntriedDeviceLookUp);
+  EngineOptions options = options_with({{"expert_cache", about_half(spec)}});
+  Engine engine = engine_over(expected, {{"expert_cache", about_half(spec)}});
+  const auto first_step = [&] {
+    engine.reset_stats();
+    engine.forward(step_of(expected.ids, 0, 1));
+    return engine.stats().expert_misses;
+  };
+  const std::int64_t cold = std::int64_t{spec.moe_layer_count()} * spec.experts_per_token;
+  EXPECT_EQ(first_step(), cold);
+  EXPECT_EQ(first_step(), 0) << "the same token again";
+  engine.drop_expert_cache();
+  EXPECT_EQ(first_step(), cold) << "dropped, and still there";
+  options.cache_policy = CachePolicy::lfu;
+  ASSERT_TRUE(engine.reconfigure(options));
+  EXPECT_EQ(first_step(), cold) << "another policy starts cold";
+}
+
+TEST_P(DeviceLookUpEngine, TakesThePlannedMemory) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const WithUntried untried(kUntriedDeviceLookUp);
+  for (const char* miss : {"pull", "dma", "cpu"}) {
+    const Settings settings = {{"miss", miss}, {"expert_cache", about_half(spec)}};
+    const Engine engine = engine_over(expected, settings);
+    const MemoryPlan plan = plan_memory(spec, options_with(settings), engine.limits());
+    EXPECT_EQ(engine.stats().device_bytes, plan.total()) << miss;
+    EXPECT_EQ(engine.stats().host_bytes, plan.host_bytes) << miss;
+  }
+}
+
+// miss=cpu with a CPU in the GPU's place: the same op computes both parts, so that the bits are the same.
+// Once all slots are taken nothing is brought in any more.
+TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
+  Golden expected = golden(GetParam());
+  expected.ids.resize(24);
+  const ModelSpec& spec = expected.checkpoint->spec();
+  for (const char* type : {"checkpoint", "int4"}) {
+    Engine resident = engine_over(expected, {{"expert_quant", type}});
+    const std::vector<float> logits = teacher_forced(resident, expected.ids, expected.ids.size());
+    const WithUntried untried(kUntriedDeviceLookUp);
+    for (const char* policy : {"lru", "layer_lru"}) {
+      Engine cached = engine_over(expected, {{"expert_quant", type},
+                                             {"miss", "cpu"},
+                                             {"cache_policy", policy},
+                                             {"expert_cache", share_of(spec, spec.experts_per_token)}});
+      const std::string what = fmt::format("{}, {}", type, policy);
+      expect_identical(teacher_forced(cached, expected.ids, expected.ids.size()), logits, what + ", prompt");
+      const RunStats filled = cached.stats();
+      expect_identical(teacher_forced(cached, expected.ids, 1), logits, what + ", tokens");
+      EXPECT_GT(cached.stats().expert_misses, filled.expert_misses) << what << ": nothing stayed outside";
+      EXPECT_EQ(cached.stats().expert_bytes_read, filled.expert_bytes_read) << what;
+      EXPECT_EQ(cached.stats().expert_evictions, 0) << what;
+      EXPECT_GT(cached.stats().host_bytes, 0) << what;
+    }
+  }
+}
+
+// Steps that feed themselves take the same way.
+TEST_P(DeviceLookUpEngine, DecodesWhatTheResidentModelDecodes) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const std::vector<StepToken> first = step_of(expected.ids, 0, 1);
+  const DecodeRequest request{.first = first, .steps = 12, .sampling = {.temperature = 1.0F, .seed = 3}};
+  Engine resident = engine_over(expected);
+  const Decoded decoded = resident.decode(request);
+  const WithUntried untried(kUntriedDeviceLookUp);
+  Engine cached = engine_over(expected, {{"expert_cache", about_half(spec)}});
+  EXPECT_EQ(cached.decode(request).ids, decoded.ids);
+  EXPECT_GT(cached.stats().expert_misses, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, DeviceLookUpEngine, ::testing::ValuesIn(golden_names()),
+                         [](const auto& checkpoint) { return checkpoint.param; });
+
+TEST(Untried, IsAListWithCommas) {
+  const WithUntried untried("one,three");
+  EXPECT_TRUE(takes_untried("one"));
+  EXPECT_TRUE(takes_untried("three"));
+  EXPECT_FALSE(takes_untried("two"));
+  EXPECT_FALSE(takes_untried("on"));
+  EXPECT_FALSE(takes_untried(""));
+}
+
+}  // namespace
+}  // namespace moetune::testing
