@@ -92,15 +92,11 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, Study study,
   const RunDirectory run =
       RunDirectory::create(nightly.run_path, request_of(nightly, study), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
-<<<<<<< HEAD
   const Study in_folder = with_folder(study, std::filesystem::absolute(run.path()).string());
-=======
-  study = with_folder(std::move(study), std::filesystem::absolute(run.path()).string());
   // Requests come as fast as they did for the baseline, whatever this box completes tonight.
   for (const Evidence& evidence : nightly.baseline->recommended.evidence)
     if (evidence.metric == "arrivals_per_s")
       if (const std::string problem = write_arrival_rate(run.path(), evidence.value); !problem.empty()) console.warn(problem);
->>>>>>> loads-2
 
   Progress progress(stderr, terminal_of(2), console.quiet);
   TuneRequest request;
