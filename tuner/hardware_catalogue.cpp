@@ -31,8 +31,8 @@ std::optional<double> price(const JsonFields& fields, const char* name, std::str
 }
 
 CatalogueBox box_from(const JsonFields& fields) {
-  fields.only({"name", "device", "gpu_count", "memory_gb", "memory_gb_per_s", "link_gb_per_s", "interconnect", "watts",
-               "source", "date", "rent_per_hour", "buy", "price_note"});
+  fields.only({"name", "device", "gpu_count", "memory_gb", "memory_gb_per_s", "link_gb_per_s", "interconnect",
+               "watts", "source", "date", "rent_per_hour", "buy", "price_note"});
   CatalogueBox box;
   box.name = fields.text("name");
   box.device = fields.text("device");
@@ -51,7 +51,8 @@ CatalogueBox box_from(const JsonFields& fields) {
 
 }  // namespace
 
-std::vector<CatalogueBox> hardware_catalogue_from_json(const nlohmann::json& object, const std::string& where) {
+std::vector<CatalogueBox> hardware_catalogue_from_json(const nlohmann::json& object,
+                                                       const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"$schema", "schema", "description", "boxes"});
   fields.integer("schema", 1, 1);
@@ -60,7 +61,8 @@ std::vector<CatalogueBox> hardware_catalogue_from_json(const nlohmann::json& obj
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string place = fields.place("boxes") + "[" + std::to_string(i) + "]";
     CatalogueBox box = box_from(JsonFields(list[i], place));
-    const bool repeated = std::any_of(boxes.begin(), boxes.end(), [&](const CatalogueBox& each) { return each.name == box.name; });
+    const bool repeated = std::any_of(boxes.begin(), boxes.end(),
+                                      [&](const CatalogueBox& each) { return each.name == box.name; });
     if (repeated) refuse(place + ".name", "'" + box.name + "' is there twice", "a name of its own");
     boxes.push_back(std::move(box));
   }
@@ -77,7 +79,8 @@ const CatalogueBox& box_named(std::span<const CatalogueBox> boxes, const std::st
     if (equal_but_for_case(box.name, name)) return box;
     names.push_back(box.name);
   }
-  throw InputError("--with", "no box named '" + name + "' in the catalogue", fmt::format("{}", fmt::join(names, ", ")));
+  throw InputError("--with", "no box named '" + name + "' in the catalogue",
+                   fmt::format("{}", fmt::join(names, ", ")));
 }
 
 const CatalogueBox* find_box(std::span<const CatalogueBox> boxes, const HardwareFingerprint& hardware) {
@@ -87,11 +90,13 @@ const CatalogueBox* find_box(std::span<const CatalogueBox> boxes, const Hardware
   return found == boxes.end() ? nullptr : &*found;
 }
 
-std::vector<const CatalogueBox*> nearest_boxes(std::span<const CatalogueBox> boxes, const HardwareFingerprint& hardware,
-                                               std::size_t most) {
+std::vector<const CatalogueBox*> nearest_boxes(std::span<const CatalogueBox> boxes,
+                                               const HardwareFingerprint& hardware, std::size_t most) {
   const CatalogueBox* own = find_box(boxes, hardware);
   const auto distance = [&](const CatalogueBox& box) {
-    const auto apart = [](double a, double b) { return a > 0.0 && b > 0.0 ? std::abs(std::log(a / b)) : 0.0; };
+    const auto apart = [](double a, double b) {
+      return a > 0.0 && b > 0.0 ? std::abs(std::log(a / b)) : 0.0;
+    };
     return apart(static_cast<double>(box.memory_bytes), static_cast<double>(hardware.device_bytes)) +
            apart(box.memory_gb_per_s, hardware.memory_gb_per_s);
   };

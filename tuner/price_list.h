@@ -1,5 +1,5 @@
-// What boxes cost, from a file: `--prices FILE`. Schema: profiles/prices.schema.json. A price that is not in the file is
-// not known, never guessed. Start at load_price_list().
+// What boxes cost, from a file: `--prices FILE`. Schema: profiles/prices.schema.json. A price that is not in
+// the file is not known, never guessed. Start at load_price_list().
 #pragma once
 
 #include <optional>

@@ -89,17 +89,6 @@ TEST(RefreshedProfile, HoldsTonightsNumbersForTheSameChoice) {
   EXPECT_NE(after.reason.find("which said: it is the fastest"), std::string::npos);
 }
 
-TEST(WorkloadOf, KeepsTheRateOfArrivalsAtWhichItWasMeasured) {
-  LaunchProfile profile;
-  profile.recommended.evidence = {
-      {.metric = "arrivals_per_s", .value = 2.5, .low = {}, .high = {}, .p99 = {}, .n = 1, .stopped = ""}};
-  EXPECT_EQ(workload_of(profile).arrivals_per_s, 0.0) << "nothing arrives in it";
-  profile.workload.poisson_arrivals = true;
-  EXPECT_EQ(workload_of(profile).arrivals_per_s, 2.5);
-  profile.workload.arrivals_per_s = 1.0;
-  EXPECT_EQ(workload_of(profile).arrivals_per_s, 1.0) << "given by hand";
-}
-
 TEST(Newcomers, AreThoseThatCameToTheGpuMeanwhile) {
   BoxFacts before;
   before.gpus.emplace_back();

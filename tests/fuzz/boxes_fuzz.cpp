@@ -1,6 +1,6 @@
-// Fuzzes the readers of price lists and of the catalogue of boxes: any bytes give one or an InputError. What is read holds
-// only amounts above 0 and finds its own boxes; read on after the first mistake, there is one exactly where the plain
-// reading ended.
+// Fuzzes the readers of price lists and of the catalogue of boxes: any bytes give one or an InputError. What
+// is read holds only amounts above 0 and finds its own boxes; read on after the first mistake, there is one
+// exactly where the plain reading ended.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -23,11 +23,13 @@ void insist(bool holds) {
 }
 
 void check(const moetune::BoxPrice& price) {
-  for (const auto& amount : {price.usd_per_hour, price.buy_usd, price.watts}) insist(!amount || (*amount > 0.0 && std::isfinite(*amount)));
+  for (const auto& amount : {price.usd_per_hour, price.buy_usd, price.watts})
+    insist(!amount || (*amount > 0.0 && std::isfinite(*amount)));
 }
 
 void check_prices(std::string_view text) {
-  const moetune::PriceList list = moetune::price_list_from_json(moetune::parse_json(text, "prices.json"), "prices.json");
+  const moetune::PriceList list =
+      moetune::price_list_from_json(moetune::parse_json(text, "prices.json"), "prices.json");
   for (const moetune::PricedBox& box : list.boxes) {
     check(box.price);
     moetune::HardwareFingerprint hardware;
@@ -38,7 +40,8 @@ void check_prices(std::string_view text) {
 }
 
 void check_catalogue(std::string_view text) {
-  const auto boxes = moetune::hardware_catalogue_from_json(moetune::parse_json(text, "hardware.json"), "hardware.json");
+  const auto boxes =
+      moetune::hardware_catalogue_from_json(moetune::parse_json(text, "hardware.json"), "hardware.json");
   for (const moetune::CatalogueBox& box : boxes) {
     check(box.price);
     insist(box.memory_bytes > 0 && box.memory_gb_per_s > 0.0 && box.link_gb_per_s > 0.0);
@@ -62,8 +65,12 @@ void both_ways(Read read) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto prices = [&] { moetune::price_list_from_json(moetune::parse_json(text, "prices.json"), "prices.json"); };
-  const auto catalogue = [&] { moetune::hardware_catalogue_from_json(moetune::parse_json(text, "hardware.json"), "hardware.json"); };
+  const auto prices = [&] {
+    moetune::price_list_from_json(moetune::parse_json(text, "prices.json"), "prices.json");
+  };
+  const auto catalogue = [&] {
+    moetune::hardware_catalogue_from_json(moetune::parse_json(text, "hardware.json"), "hardware.json");
+  };
   both_ways(prices);
   both_ways(catalogue);
   try {

@@ -39,7 +39,9 @@ TEST(PriceList, FindsABoxByItsDeviceAndCount) {
 }
 
 TEST(PriceList, MistakesAreNamed) {
-  const auto complaint = [](const json& document) { return message_of<InputError>([&] { price_list_from_json(document, "p.json"); }); };
+  const auto complaint = [](const json& document) {
+    return message_of<InputError>([&] { price_list_from_json(document, "p.json"); });
+  };
   json wrong = prices();
   wrong["boxes"][0]["usd_per_hour"] = -1;
   EXPECT_TRUE(has_text(complaint(wrong), "p.json: boxes[0].usd_per_hour"));
@@ -62,9 +64,11 @@ TEST(PriceList, ItsSchemaAgrees) {
 TEST(HardwareCatalogue, TheOneThatComesWithTheProgramIsValidAndSaysWhereFrom) {
   const std::string file = source_dir() + "/profiles/hardware.json";
   const json document = read_json_file(file);
-  EXPECT_TRUE(schema_violations(document, read_json_file(source_dir() + "/profiles/hardware.schema.json")).empty());
+  EXPECT_TRUE(
+      schema_violations(document, read_json_file(source_dir() + "/profiles/hardware.schema.json")).empty());
   const std::vector<CatalogueBox> boxes = load_hardware_catalogue(file);
-  for (const char* name : {"rtx-4090", "a10g", "a100-pcie-80gb", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200"})
+  for (const char* name :
+       {"rtx-4090", "a10g", "a100-pcie-80gb", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200"})
     EXPECT_EQ(box_named(boxes, name).name, name);
   for (const CatalogueBox& each : boxes) {
     EXPECT_FALSE(each.source.empty()) << each.name;

@@ -33,14 +33,6 @@ Baseline read_baseline(const std::string& path, const std::string& model) {
   return baseline;
 }
 
-Workload workload_of(const LaunchProfile& profile) {
-  Workload workload = profile.workload;
-  if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return workload;
-  for (const Evidence& evidence : profile.recommended.evidence)
-    if (evidence.metric == "arrivals_per_s") workload.arrivals_per_s = evidence.value;
-  return workload;
-}
-
 Configuration standard_of(const Baseline& baseline, const Study& study) {
   if (baseline.profile.default_point) return {baseline.profile.default_point->configuration};
   return configuration_from_settings(study, {});

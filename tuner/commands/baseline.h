@@ -20,9 +20,6 @@ struct Baseline {
 // Throws InputError.
 Baseline read_baseline(const std::string& path, const std::string& model);
 
-// The profile's workload, with the rate of arrivals at which it was measured: another rate is another load.
-Workload workload_of(const LaunchProfile& profile);
-
 // The default configuration, as the profile has it.
 Configuration standard_of(const Baseline& baseline, const Study& study);
 

@@ -82,7 +82,7 @@ ExitCode run_ci(CiOptions options) {
 
   if (options.common.model.empty()) options.common.model = baseline.profile.model;
   options.common.workload = baseline.profile.workload.name;
-  options.common.fixed_workload = workload_of(baseline.profile);
+  options.common.fixed_workload = baseline.profile.workload;
   options.common.seed = baseline.profile.workload.seed;
   const Study study =
       studies_of(options.common, options.target, options.measuring_seconds / times_measured).front();

@@ -75,12 +75,15 @@ Source source_of(const std::string& argument) {
   const std::string log = (fs::path(file).parent_path() / "trials.jsonl").string();
   const bool is_run = fs::path(file).filename() == "profile.json" && fs::exists(log);
   std::vector<ProfilePoint> points = is_run ? points_of_log(log) : points_of_profile(profile);
-  return {argument.empty() ? fs::path(file).parent_path().string() : argument, std::move(profile), std::move(points)};
+  return {argument.empty() ? fs::path(file).parent_path().string() : argument, std::move(profile),
+          std::move(points)};
 }
 
 ModelSpec known_model(const LaunchProfile& profile, const std::string& model_option) {
   std::optional<ModelSpec> model = model_of_profile(profile, model_option);
-  if (!model) throw InputError("compare", "the model '" + profile.model + "' is not known here", "--model DIR, its checkpoint");
+  if (!model)
+    throw InputError("compare", "the model '" + profile.model + "' is not known here",
+                     "--model DIR, its checkpoint");
   return *std::move(model);
 }
 
@@ -106,7 +109,9 @@ void check_one_price(const CompareOptions& options, const std::vector<Source>& s
   if (options.usd_per_hour <= 0.0) return;
   std::set<std::string> boxes;
   for (const Source& source : sources) boxes.insert(box_name(source.profile.hardware));
-  if (boxes.size() > 1) throw InputError("--usd-per-hour", fmt::format("one price for {} boxes", boxes.size()), "--prices FILE, which names them");
+  if (boxes.size() > 1)
+    throw InputError("--usd-per-hour", fmt::format("one price for {} boxes", boxes.size()),
+                     "--prices FILE, which names them");
 }
 
 class Comparing {
@@ -126,7 +131,8 @@ class Comparing {
       BoxPrice price = price_of(source.profile.hardware, list_, find_box(boxes_, source.profile.hardware));
       if (options_.usd_per_hour > 0.0) {
         price.usd_per_hour = options_.usd_per_hour;
-        price.source = "rent from --usd-per-hour" + (price.source.empty() ? "" : "; otherwise " + price.source);
+        price.source =
+            "rent from --usd-per-hour" + (price.source.empty() ? "" : "; otherwise " + price.source);
       }
       comparison.boxes.push_back(compared(source.profile, source.name, price));
     }
@@ -154,10 +160,12 @@ class Comparing {
   // What one profile could be compared with; it is no reason to fail that it cannot.
   void add_nearest(Comparison& comparison) {
     try {
-      for (const CatalogueBox* box : nearest_boxes(boxes_, sources_.front().profile.hardware, boxes_beside_one))
+      for (const CatalogueBox* box :
+           nearest_boxes(boxes_, sources_.front().profile.hardware, boxes_beside_one))
         add_predicted(comparison, *box);
     } catch (const InputError& error) {
-      options_.console.warn(fmt::format("moetune: the nearest boxes are not set beside it: {}", error.what()));
+      options_.console.warn(
+          fmt::format("moetune: the nearest boxes are not set beside it: {}", error.what()));
     }
   }
 
@@ -205,7 +213,8 @@ double parse_positive(const std::string& flag, const std::string& text) {
   } catch (const std::exception&) {
     end = 0;
   }
-  if (end == 0 || end != text.size() || !(value > 0.0) || value > 1e9) throw InputError(flag, "'" + text + "'", "a number above 0, such as 0.25");
+  if (end == 0 || end != text.size() || !(value > 0.0) || value > 1e9)
+    throw InputError(flag, "'" + text + "'", "a number above 0, such as 0.25");
   return value;
 }
 
@@ -215,18 +224,26 @@ Command add_compare_command(CLI::App& program) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App& command = add_subcommand(
       program, "compare", "Profiles of several boxes or models side by side: time, memory, energy, money",
-      "Profiles or run directories of one gate, workload and service level; otherwise exit code 6 names what differs. One profile "
+      "Profiles or run directories of one gate, workload and service level; otherwise exit code 6 names what "
+      "differs. One profile "
       "alone is set beside the nearest boxes of the catalogue, as the roofline predicts them.\n\n"
       "  moetune compare runs/latest\n"
       "  moetune compare a/profile.json b/profile.json --prices prices.json --html compare.html\n"
       "  moetune compare runs/latest --with h200-sxm --with rtx-4090 --usd-per-hour 2.5");
-  add_words_option(command, "PROFILE", options->profiles, "PATH", "Profiles, run directories or names of the registry; default the newest run");
-  add_repeated_option(command, "--with", options->with, "NAME", "Add a box of the catalogue as predicted; see 'moetune list hardware'");
-  add_text_option(command, "--prices", options->prices, "FILE", "What boxes cost; schema: profiles/prices.schema.json");
-  add_parsed_option(command, "--usd-per-hour", options->usd_per_hour, parse_positive, "USD", "Rent of the box, where all profiles are of one");
-  add_parsed_option(command, "--usd-per-kwh", options->usd_per_kwh, parse_positive, "USD", "Price of power, for owning");
-  add_parsed_option(command, "--years", options->years, parse_positive, "N", "How long a bought box is used", "3");
-  add_text_option(command, "--model", options->model, "DIR", "The checkpoint of the profile, where it is no model that comes with the program");
+  add_words_option(command, "PROFILE", options->profiles, "PATH",
+                   "Profiles, run directories or names of the registry; default the newest run");
+  add_repeated_option(command, "--with", options->with, "NAME",
+                      "Add a box of the catalogue as predicted; see 'moetune list hardware'");
+  add_text_option(command, "--prices", options->prices, "FILE",
+                  "What boxes cost; schema: profiles/prices.schema.json");
+  add_parsed_option(command, "--usd-per-hour", options->usd_per_hour, parse_positive, "USD",
+                    "Rent of the box, where all profiles are of one");
+  add_parsed_option(command, "--usd-per-kwh", options->usd_per_kwh, parse_positive, "USD",
+                    "Price of power, for owning");
+  add_parsed_option(command, "--years", options->years, parse_positive, "N", "How long a bought box is used",
+                    "3");
+  add_text_option(command, "--model", options->model, "DIR",
+                  "The checkpoint of the profile, where it is no model that comes with the program");
   add_text_option(command, "--html", options->html, "FILE", "Write the comparison as a page");
   add_text_option(command, "--markdown", options->markdown, "FILE", "Write the comparison as Markdown");
   add_output_options(command, options->console);

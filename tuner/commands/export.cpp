@@ -148,7 +148,7 @@ ExitCode run_export(ExportOptions options) {
                       .model = {},
                       .take_nearest = options.nearest};
   if (!options.version.empty()) is_older(options.version, table.version);  // refuses what is no version
-  if (const std::optional<ModelSpec> spec = known_model_of(profile, options.model))
+  if (const std::optional<ModelSpec> spec = model_of_profile(profile, options.model))
     inputs.model = facts_of(*spec, profile, names);
 
   ServerCommand command = translate(profile, table, names, inputs);

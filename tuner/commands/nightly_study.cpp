@@ -75,7 +75,7 @@ SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& na
   return space;
 }
 
-NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, Study study,
+NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
                                      const TargetOptions& target, const Console& console,
                                      const Interruption& interruption) {
   const std::vector<Objective> objectives = objectives_named(joined(nightly.baseline->objectives));
@@ -96,7 +96,8 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, Study study,
   // Requests come as fast as they did for the baseline, whatever this box completes tonight.
   for (const Evidence& evidence : nightly.baseline->recommended.evidence)
     if (evidence.metric == "arrivals_per_s")
-      if (const std::string problem = write_arrival_rate(run.path(), evidence.value); !problem.empty()) console.warn(problem);
+      if (const std::string problem = write_arrival_rate(run.path(), evidence.value); !problem.empty())
+        console.warn(problem);
 
   Progress progress(stderr, terminal_of(2), console.quiet);
   TuneRequest request;

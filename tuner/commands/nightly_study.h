@@ -38,7 +38,7 @@ struct NightlyStudyResult {
 };
 
 // Throws as tune() and RunDirectory::create() do.
-NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, Study study,
+NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
                                      const TargetOptions& target, const Console& console,
                                      const Interruption& interruption);
 

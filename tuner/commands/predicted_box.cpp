@@ -33,7 +33,8 @@ std::string format_of(const ProfilePoint& point) {
 bool accurate_enough(const MeasuredRun& run, const ProfilePoint& point, const Metrics& metrics) {
   const GateVerdict verdict = judge(metrics, gate_named(run.profile.gate)).verdict;
   if (verdict != GateVerdict::unknown) return verdict == GateVerdict::met;
-  const ProfilePoint& usual = run.profile.default_point ? *run.profile.default_point : run.profile.recommended;
+  const ProfilePoint& usual =
+      run.profile.default_point ? *run.profile.default_point : run.profile.recommended;
   return keeps_accuracy({point.configuration}, {usual.configuration});
 }
 
@@ -45,35 +46,45 @@ Measurement predicted(double value) {
 }
 
 // Seconds of one answer: its prompt, then token by token.
-double answer_ms(double ttft_ms, double tpot_ms, const Workload& workload) { return ttft_ms + tpot_ms * (workload.output_tokens - 1); }
+double answer_ms(double ttft_ms, double tpot_ms, const Workload& workload) {
+  return ttft_ms + tpot_ms * (workload.output_tokens - 1);
+}
 
-// time_scale: of a decoding step on that box over one here. A prompt is limited by arithmetic as much as by memory; it is
-// scaled alike, which the remark of the box says.
+// time_scale: of a decoding step on that box over one here. A prompt is limited by arithmetic as much as by
+// memory; it is scaled alike, which the remark of the box says.
 Metrics carried_over(const Metrics& metrics, double tpot_ms, const Workload& workload) {
   Metrics made;
   const double own_tpot = metrics.at("tpot_ms").value;
   made["tpot_ms"] = predicted(tpot_ms);
-  for (const char* same : {"device_bytes", "kl_mean", "top1_agreement", "output_snr_db", "router_mass", "cache_hit"})
+  for (const char* same :
+       {"device_bytes", "kl_mean", "top1_agreement", "output_snr_db", "router_mass", "cache_hit"})
     if (const Measurement* measured = find(metrics, same)) made[same] = *measured;
   const Measurement* ttft = find(metrics, "ttft_ms");
   const Measurement* rate = find(metrics, "tokens_per_s");
   if (ttft == nullptr || rate == nullptr) return made;
   const double ttft_ms = ttft->value * tpot_ms / own_tpot;
   made["ttft_ms"] = predicted(ttft_ms);
-  made["tokens_per_s"] = predicted(rate->value * answer_ms(ttft->value, own_tpot, workload) / answer_ms(ttft_ms, tpot_ms, workload));
+  made["tokens_per_s"] = predicted(rate->value * answer_ms(ttft->value, own_tpot, workload) /
+                                   answer_ms(ttft_ms, tpot_ms, workload));
   return made;
 }
 
 std::string remark_of(const MeasuredRun& run, const Roofline& roofline) {
-  std::string text = "predicted from " + box_name(run.profile.hardware) + " by bytes moved over the rates of both boxes";
-  text += roofline.held_out == 0
-              ? "; too few trials to say its error"
-              : fmt::format("; on {} trials held out there it was off by {:.0f} % (median), {:.0f} % at worst", roofline.held_out,
-                            100.0 * roofline.median_error, 100.0 * roofline.worst_error);
-  text += ". That error is of the box it was fitted on; launches, arithmetic and communication of another one are not in it, and the "
-          "time of a prompt is scaled like that of a token";
+  std::string text =
+      "predicted from " + box_name(run.profile.hardware) + " by bytes moved over the rates of both boxes";
+  text +=
+      roofline.held_out == 0
+          ? "; too few trials to say its error"
+          : fmt::format("; on {} trials held out there it was off by {:.0f} % (median), {:.0f} % at worst",
+                        roofline.held_out, 100.0 * roofline.median_error, 100.0 * roofline.worst_error);
+  text +=
+      ". That error is of the box it was fitted on; launches, arithmetic and communication of another one "
+      "are not in it, and the "
+      "time of a prompt is scaled like that of a token";
   if (run.profile.hardware.gpu_count == 0)
-    text += ". MEASURED ON A CPU: a GPU's own limits are not in it at all, so take it for the least it can take, not for what it takes";
+    text +=
+        ". MEASURED ON A CPU: a GPU's own limits are not in it at all, so take it for the least it can take, "
+        "not for what it takes";
   return text;
 }
 
@@ -82,7 +93,9 @@ std::string remark_of(const MeasuredRun& run, const Roofline& roofline) {
 ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const CatalogueBox* own) {
   const LaunchProfile& profile = run.profile;
   if (profile.hardware.memory_gb_per_s <= 0.0)
-    throw InputError("--with " + box.name, "the memory rate of " + box_name(profile.hardware) + " was not measured", "a profile that has it");
+    throw InputError("--with " + box.name,
+                     "the memory rate of " + box_name(profile.hardware) + " was not measured",
+                     "a profile that has it");
   const double reached = own == nullptr ? 1.0 : profile.hardware.memory_gb_per_s / own->memory_gb_per_s;
   const BoxRates here{profile.hardware.memory_gb_per_s, profile.hardware.link_gb_per_s};
   const BoxRates there{box.memory_gb_per_s * reached, box.link_gb_per_s};
@@ -99,12 +112,15 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
     Metrics metrics = metrics_of(point);
     const Measurement* tpot = find(metrics, "tpot_ms");
     if (tpot == nullptr || !metrics.contains("device_bytes")) continue;
-    const StepBytes bytes = step_bytes(run.model, {point.configuration}, profile.workload, device, cache_hit_of(metrics));
+    const StepBytes bytes =
+        step_bytes(run.model, {point.configuration}, profile.workload, device, cache_hit_of(metrics));
     measured.push_back({format_of(point), floor_ms(bytes, here), tpot->value});
     trials.push_back({&point, std::move(metrics), bytes});
   }
   const std::optional<Roofline> roofline = fit_roofline(measured);
-  if (!roofline) throw InputError("--with " + box.name, "no trial of the profile has tpot_ms and device_bytes", "a profile that has them");
+  if (!roofline)
+    throw InputError("--with " + box.name, "no trial of the profile has tpot_ms and device_bytes",
+                     "a profile that has them");
 
   ComparedBox made;
   made.box = fmt::format("{} x{}", box.device, box.gpu_count);
@@ -125,15 +141,19 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
     const auto bytes = static_cast<std::int64_t>(trial.metrics.at("device_bytes").value);
     if (least == 0 || bytes < least) least = bytes;
     if (bytes > box.memory_bytes) continue;
-    ComparedPoint point{.configuration = {trial.point->configuration}, .metrics = {}, .keeps_slo = {}, .usd_per_mtok = {}};
-    point.metrics = carried_over(trial.metrics, predicted_ms(*roofline, format_of(*trial.point), floor_ms(trial.bytes, there)), profile.workload);
+    ComparedPoint point{
+        .configuration = {trial.point->configuration}, .metrics = {}, .keeps_slo = {}, .usd_per_mtok = {}};
+    point.metrics = carried_over(
+        trial.metrics, predicted_ms(*roofline, format_of(*trial.point), floor_ms(trial.bytes, there)),
+        profile.workload);
     // A p99 is not predicted: only a service level of medians can be judged.
     if (!slo.metric.empty())
       if (const auto ms = value_for(slo, point.metrics)) point.keeps_slo = *ms <= slo.limit_ms;
     made.front.push_back(std::move(point));
   }
   for (const ComparedPoint& point : made.front)
-    if (best == nullptr || point.metrics.at("tpot_ms").value < best->metrics.at("tpot_ms").value) best = &point;
+    if (best == nullptr || point.metrics.at("tpot_ms").value < best->metrics.at("tpot_ms").value)
+      best = &point;
   if (best == nullptr) {
     made.front.clear();
     made.missing_bytes = std::max<std::int64_t>(1, least - box.memory_bytes);

@@ -16,12 +16,13 @@ namespace moetune {
 struct MeasuredRun {
   LaunchProfile profile;
   ModelSpec model;
-  std::vector<ProfilePoint> points;  // every trial that was measured; of a bare profile: its front, default and runner-up
+  std::vector<ProfilePoint>
+      points;  // every trial that was measured; of a bare profile: its front, default and runner-up
 };
 
-// own: the box of the catalogue that the run was measured on; nullptr: not in it. Its measured rate over its peak is taken
-// for the other box too. Numbers come out as predicted; energy is not predicted. Where nothing fits, missing_bytes says by
-// how much the smallest configuration does not.
+// own: the box of the catalogue that the run was measured on; nullptr: not in it. Its measured rate over its
+// peak is taken for the other box too. Numbers come out as predicted; energy is not predicted. Where nothing
+// fits, missing_bytes says by how much the smallest configuration does not.
 ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const CatalogueBox* own);
 
 }  // namespace moetune

@@ -39,7 +39,7 @@ std::string profile_file(const std::string& argument) {
                    "a profile.json, a run directory or a name of 'moetune list profiles'");
 }
 
-std::optional<ModelSpec> known_model_of(const LaunchProfile& profile, const std::string& model_option) {
+std::optional<ModelSpec> model_of_profile(const LaunchProfile& profile, const std::string& model_option) {
   if (!model_option.empty()) {
     ModelSpec spec = spec_named(model_option);
     if (!profile.model_hash.empty() && !spec.content_hash.empty() && spec.content_hash != profile.model_hash)

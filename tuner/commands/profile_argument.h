@@ -15,6 +15,6 @@ std::string profile_file(const std::string& argument);
 
 // The model that was tuned: model_option where it is not empty (its hash must be the profile's), else the
 // profile's own name where that is a preset or an embedded model. Empty: not known here. Throws InputError.
-std::optional<ModelSpec> known_model_of(const LaunchProfile& profile, const std::string& model_option);
+std::optional<ModelSpec> model_of_profile(const LaunchProfile& profile, const std::string& model_option);
 
 }  // namespace moetune

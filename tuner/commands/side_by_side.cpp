@@ -36,7 +36,8 @@ std::string padded(const std::string& text, std::size_t width) {
 
 }  // namespace
 
-std::string side_by_side(const std::vector<std::string>& headings, const std::vector<ComparisonRow>& rows, std::size_t width) {
+std::string side_by_side(const std::vector<std::string>& headings, const std::vector<ComparisonRow>& rows,
+                         std::size_t width) {
   std::size_t first = 0;
   for (const ComparisonRow& row : rows) first = std::max(first, character_count(row.name));
   first = std::min(first, width / 3);

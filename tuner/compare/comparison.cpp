@@ -24,13 +24,17 @@ const std::vector<Field>& compared_fields() {
       {"workload.output_tokens", [](Profile p) { return std::to_string(p.workload.output_tokens); }},
       {"workload.sequences", [](Profile p) { return std::to_string(p.workload.sequences); }},
       {"workload.rounds", [](Profile p) { return std::to_string(p.workload.rounds); }},
-      {"workload.round_prompt_tokens", [](Profile p) { return std::to_string(p.workload.round_prompt_tokens); }},
-      {"workload.tool_gap_seconds", [](Profile p) { return fmt::format("{:g}", p.workload.tool_gap_seconds); }},
+      {"workload.round_prompt_tokens",
+       [](Profile p) { return std::to_string(p.workload.round_prompt_tokens); }},
+      {"workload.tool_gap_seconds",
+       [](Profile p) { return fmt::format("{:g}", p.workload.tool_gap_seconds); }},
       {"workload.typed_pieces", [](Profile p) { return std::to_string(p.workload.typed_pieces); }},
-      {"workload.piece_gap_seconds", [](Profile p) { return fmt::format("{:g}", p.workload.piece_gap_seconds); }},
+      {"workload.piece_gap_seconds",
+       [](Profile p) { return fmt::format("{:g}", p.workload.piece_gap_seconds); }},
       {"workload.prewarmed", [=](Profile p) { return yes_no(p.workload.prewarmed); }},
       {"workload.poisson_arrivals", [=](Profile p) { return yes_no(p.workload.poisson_arrivals); }},
-      {"slo.metric", [](Profile p) { return p.workload.slo.metric.empty() ? std::string("none") : p.workload.slo.metric; }},
+      {"slo.metric",
+       [](Profile p) { return p.workload.slo.metric.empty() ? std::string("none") : p.workload.slo.metric; }},
       {"slo.limit_ms", [](Profile p) { return fmt::format("{:g}", p.workload.slo.limit_ms); }}};
   return fields;
 }
@@ -41,7 +45,8 @@ const Measurement* find(const Metrics& metrics, const char* name) {
 }
 
 // Tokens per hour turn an interval around: the most tokens are the cheapest.
-std::optional<Measurement> price_of_tokens(const Metrics& metrics, const std::optional<double>& usd_per_hour) {
+std::optional<Measurement> price_of_tokens(const Metrics& metrics,
+                                           const std::optional<double>& usd_per_hour) {
   const Measurement* rate = find(metrics, "tokens_per_s");
   if (rate == nullptr || !usd_per_hour || rate->value <= 0.0) return std::nullopt;
   Measurement price = *rate;
@@ -57,7 +62,10 @@ std::optional<Measurement> price_of_tokens(const Metrics& metrics, const std::op
 }
 
 ComparedPoint point_of(const ProfilePoint& point, const Slo& slo) {
-  ComparedPoint made{.configuration = {point.configuration}, .metrics = metrics_of(point), .keeps_slo = {}, .usd_per_mtok = {}};
+  ComparedPoint made{.configuration = {point.configuration},
+                     .metrics = metrics_of(point),
+                     .keeps_slo = {},
+                     .usd_per_mtok = {}};
   if (!slo.metric.empty())
     if (const auto ms = value_for(slo, made.metrics)) made.keeps_slo = *ms <= slo.limit_ms;
   return made;
@@ -74,7 +82,8 @@ void price_from_run(ComparedBox& box) {
 
 }  // namespace
 
-std::vector<std::string> differences(std::span<const LaunchProfile> profiles, std::span<const std::string> names) {
+std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
+                                     std::span<const std::string> names) {
   std::vector<std::string> found;
   for (const auto& [field, text] : compared_fields()) {
     std::set<std::string> values;
@@ -90,7 +99,9 @@ std::vector<std::string> differences(std::span<const LaunchProfile> profiles, st
 
 std::string box_name(const HardwareFingerprint& hardware) {
   if (hardware.gpu_count > 0) return fmt::format("{} x{}", hardware.device, hardware.gpu_count);
-  return hardware.cpu_name.empty() ? hardware.device : fmt::format("{}: {}, {} cores", hardware.device, hardware.cpu_name, hardware.cpu_cores);
+  return hardware.cpu_name.empty()
+             ? hardware.device
+             : fmt::format("{}: {}, {} cores", hardware.device, hardware.cpu_name, hardware.cpu_cores);
 }
 
 Metrics metrics_of(const ProfilePoint& point) {
@@ -119,9 +130,12 @@ ComparedBox compared(const LaunchProfile& profile, const std::string& from, cons
   box.recommended = point_of(profile.recommended, profile.workload.slo);
   const AccuracyGate& gate = gate_named(profile.gate);
   for (const ProfilePoint& point : profile.front)
-    if (judge(metrics_of(point), gate).verdict == GateVerdict::met) box.front.push_back(point_of(point, profile.workload.slo));
+    if (judge(metrics_of(point), gate).verdict == GateVerdict::met)
+      box.front.push_back(point_of(point, profile.workload.slo));
   const GateJudgement judgement = judge(box.recommended.metrics, gate);
-  box.accuracy = judgement.verdict == GateVerdict::unknown ? "unknown" : judgement.verdict == GateVerdict::met ? "meets " + profile.gate : "misses " + profile.gate;
+  box.accuracy = judgement.verdict == GateVerdict::unknown ? "unknown"
+                 : judgement.verdict == GateVerdict::met   ? "meets " + profile.gate
+                                                           : "misses " + profile.gate;
   if (profile.synthetic_weights) box.remark = "synthetic weights: accuracy is not known";
   price_from_run(box);
   return box;
@@ -132,13 +146,16 @@ void settle(Comparison& comparison) {
   for (ComparedBox& box : comparison.boxes) {
     if (box.missing_bytes > 0) continue;
     box.recommended.usd_per_mtok = price_of_tokens(box.recommended.metrics, box.price.usd_per_hour);
-    for (ComparedPoint& point : box.front) point.usd_per_mtok = price_of_tokens(point.metrics, box.price.usd_per_hour);
+    for (ComparedPoint& point : box.front)
+      point.usd_per_mtok = price_of_tokens(point.metrics, box.price.usd_per_hour);
     const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
     const Measurement* joules = find(box.recommended.metrics, "joules_per_token");
     if (joules != nullptr) box.joules_per_mtok = joules->value * 1e6;
-    if (!box.price.watts && joules != nullptr && rate != nullptr) box.price.watts = joules->value * rate->value;
+    if (!box.price.watts && joules != nullptr && rate != nullptr)
+      box.price.watts = joules->value * rate->value;
     if (box.price.buy_usd && box.price.watts && comparison.money.usd_per_kwh) {
-      const Owning own = owning(*box.price.buy_usd, comparison.money.years, *box.price.watts, box.idle_watts, *comparison.money.usd_per_kwh);
+      const Owning own = owning(*box.price.buy_usd, comparison.money.years, *box.price.watts, box.idle_watts,
+                                *comparison.money.usd_per_kwh);
       box.own_usd_per_hour = own.busy();
       if (rate != nullptr && rate->value > 0.0) box.own_usd_per_mtok = usd_per_mtok(own.busy(), rate->value);
       if (box.price.usd_per_hour) {
@@ -146,15 +163,19 @@ void settle(Comparison& comparison) {
         box.renting_always_cheaper = !box.break_even_busy_share || *box.break_even_busy_share > 1.0;
       }
     }
-    if (box.price.usd_per_hour && rate != nullptr && (cheapest == nullptr || *box.price.usd_per_hour < *cheapest->price.usd_per_hour))
+    if (box.price.usd_per_hour && rate != nullptr &&
+        (cheapest == nullptr || *box.price.usd_per_hour < *cheapest->price.usd_per_hour))
       cheapest = &box;
   }
   if (cheapest == nullptr) return;
-  const Rented cheap{*cheapest->price.usd_per_hour, find(cheapest->recommended.metrics, "tokens_per_s")->value};
+  const Rented cheap{*cheapest->price.usd_per_hour,
+                     find(cheapest->recommended.metrics, "tokens_per_s")->value};
   for (ComparedBox& box : comparison.boxes) {
     box.is_cheapest_by_the_hour = &box == cheapest;
     const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
-    if (&box == cheapest || box.missing_bytes > 0 || !box.price.usd_per_hour || rate == nullptr || cheap.tokens_per_s <= 0.0) continue;
+    if (&box == cheapest || box.missing_bytes > 0 || !box.price.usd_per_hour || rate == nullptr ||
+        cheap.tokens_per_s <= 0.0)
+      continue;
     box.break_even_tokens_per_s = break_even_load({*box.price.usd_per_hour, rate->value}, cheap);
   }
 }

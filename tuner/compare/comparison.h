@@ -1,5 +1,6 @@
-// Boxes and models side by side: every figure of `moetune compare`, gathered once; comparison_text.h lays it out. Only
-// profiles of one gate, one workload and one service level are comparable. Start at differences() and compared().
+// Boxes and models side by side: every figure of `moetune compare`, gathered once; comparison_text.h lays it
+// out. Only profiles of one gate, one workload and one service level are comparable. Start at differences()
+// and compared().
 #pragma once
 
 #include <cstdint>
@@ -19,14 +20,14 @@ namespace moetune {
 struct ComparedPoint {
   Configuration configuration;
   Metrics metrics;
-  std::optional<bool> keeps_slo;                // empty: no service level, or not known
-  std::optional<Measurement> usd_per_mtok;      // rented and never idle
+  std::optional<bool> keeps_slo;            // empty: no service level, or not known
+  std::optional<Measurement> usd_per_mtok;  // rented and never idle
 };
 
 struct ComparedBox {
-  std::string box;    // "NVIDIA H200 x1", "cpu: Intel(R) Xeon(R) Processor"
+  std::string box;  // "NVIDIA H200 x1", "cpu: Intel(R) Xeon(R) Processor"
   std::string model;
-  std::string from;   // file or catalogue name
+  std::string from;  // file or catalogue name
   bool is_predicted = false;
   std::string remark;              // how it was predicted, or what its numbers do not hold; empty: nothing
   std::int64_t missing_bytes = 0;  // above 0: no configuration fits, and there are no points
@@ -34,14 +35,14 @@ struct ComparedBox {
   std::vector<ComparedPoint> front;  // accurate enough for the gate
   std::string accuracy;              // in words
   BoxPrice price;
-  double idle_watts = 0.0;           // 0: not known
+  double idle_watts = 0.0;  // 0: not known
 
   // Energy and money; empty: something they need is not known.
   std::optional<double> joules_per_mtok;
-  std::optional<double> own_usd_per_hour;   // busy
-  std::optional<double> own_usd_per_mtok;   // never idle
+  std::optional<double> own_usd_per_hour;  // busy
+  std::optional<double> own_usd_per_mtok;  // never idle
   std::optional<double> break_even_busy_share;
-  bool renting_always_cheaper = false;      // there is no load at which owning pays
+  bool renting_always_cheaper = false;            // there is no load at which owning pays
   std::optional<double> break_even_tokens_per_s;  // against the box that is cheapest by the hour
   bool is_cheapest_by_the_hour = false;
 };
@@ -59,7 +60,8 @@ struct Comparison {
 };
 
 // What stands in the way of comparing: "gate: int8 (a.json), lossless (b.json)"; empty: nothing does.
-std::vector<std::string> differences(std::span<const LaunchProfile> profiles, std::span<const std::string> names);
+std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
+                                     std::span<const std::string> names);
 
 std::string box_name(const HardwareFingerprint& hardware);
 

@@ -16,7 +16,8 @@ using nlohmann::json;
 
 std::string with_interval(const Measurement& measurement, const std::function<std::string(double)>& number) {
   std::string text = number(measurement.value);
-  if (measurement.low && measurement.high) text += fmt::format(" ({}-{})", number(*measurement.low), number(*measurement.high));
+  if (measurement.low && measurement.high)
+    text += fmt::format(" ({}-{})", number(*measurement.low), number(*measurement.high));
   if (measurement.origin != Origin::measured) text += fmt::format(" {}", name_of(measurement.origin));
   return text;
 }
@@ -33,7 +34,8 @@ std::string usd(double value) { return number_text("usd_per_mtok", value); }
 std::string usd_or_dash(const std::optional<double>& value) { return value ? usd(*value) : "-"; }
 
 std::string configuration_cell(const ComparedBox& box) {
-  if (box.missing_bytes > 0) return "does not fit: " + value_text("device_bytes", static_cast<double>(box.missing_bytes)) + " missing";
+  if (box.missing_bytes > 0)
+    return "does not fit: " + value_text("device_bytes", static_cast<double>(box.missing_bytes)) + " missing";
   return box.recommended.configuration.key();
 }
 
@@ -44,7 +46,9 @@ std::string slo_cell(const ComparedBox& box) {
 
 std::string p99_cell(const ComparedBox& box) {
   const auto found = box.recommended.metrics.find("tpot_ms");
-  return found == box.recommended.metrics.end() || !found->second.p99 ? "-" : number_text("tpot_ms", *found->second.p99);
+  return found == box.recommended.metrics.end() || !found->second.p99
+             ? "-"
+             : number_text("tpot_ms", *found->second.p99);
 }
 
 std::string busy_cell(const ComparedBox& box) {
@@ -56,7 +60,9 @@ std::string busy_cell(const ComparedBox& box) {
 std::string load_cell(const ComparedBox& box) {
   if (box.is_cheapest_by_the_hour) return "cheapest by the hour";
   if (!box.price.usd_per_hour || box.missing_bytes > 0) return "-";
-  return box.break_even_tokens_per_s ? fmt::format("above {} tokens/s", number_text("tokens_per_s", *box.break_even_tokens_per_s)) : "never";
+  return box.break_even_tokens_per_s
+             ? fmt::format("above {} tokens/s", number_text("tokens_per_s", *box.break_even_tokens_per_s))
+             : "never";
 }
 
 std::string heading_of(const char* metric) {
@@ -65,7 +71,8 @@ std::string heading_of(const char* metric) {
 }
 
 std::string slo_text(const Slo& slo) {
-  return slo.metric.empty() ? "no service level" : fmt::format("service level {} <= {:g} ms", slo.metric, slo.limit_ms);
+  return slo.metric.empty() ? "no service level"
+                            : fmt::format("service level {} <= {:g} ms", slo.metric, slo.limit_ms);
 }
 
 json point_json(const ComparedPoint& point) {
@@ -81,7 +88,8 @@ json or_null(const std::optional<Number>& number) {
 }
 
 std::string title_of(const Comparison& comparison) {
-  return fmt::format("Workload {}, gate {}, {}", comparison.workload.name, comparison.gate, slo_text(comparison.workload.slo));
+  return fmt::format("Workload {}, gate {}, {}", comparison.workload.name, comparison.gate,
+                     slo_text(comparison.workload.slo));
 }
 
 }  // namespace
@@ -91,10 +99,12 @@ std::vector<ComparisonRow> comparison_rows(const Comparison& comparison) {
   const auto add = [&](const std::string& name, const std::function<std::string(const ComparedBox&)>& cell) {
     ComparisonRow row{name, {}};
     for (const ComparedBox& box : comparison.boxes) row.cells.push_back(cell(box));
-    if (std::any_of(row.cells.begin(), row.cells.end(), [](const std::string& text) { return text != "-"; })) rows.push_back(std::move(row));
+    if (std::any_of(row.cells.begin(), row.cells.end(), [](const std::string& text) { return text != "-"; }))
+      rows.push_back(std::move(row));
   };
   add("model", [](const ComparedBox& box) { return box.model; });
-  add("numbers", [](const ComparedBox& box) { return std::string(box.is_predicted ? "predicted" : "measured"); });
+  add("numbers",
+      [](const ComparedBox& box) { return std::string(box.is_predicted ? "predicted" : "measured"); });
   add("configuration", configuration_cell);
   add("accuracy", [](const ComparedBox& box) { return box.accuracy.empty() ? "-" : box.accuracy; });
   add("service level", slo_cell);
@@ -102,14 +112,21 @@ std::vector<ComparisonRow> comparison_rows(const Comparison& comparison) {
   add("tpot_ms p99", p99_cell);
   for (const char* metric : {"ttft_ms", "tokens_per_s", "device_bytes", "host_bytes"})
     add(heading_of(metric), [metric](const ComparedBox& box) { return metric_cell(box, metric); });
-  add("J per million tokens", [](const ComparedBox& box) { return box.joules_per_mtok ? fmt::format("{:.3g}", *box.joules_per_mtok) : "-"; });
+  add("J per million tokens", [](const ComparedBox& box) {
+    return box.joules_per_mtok ? fmt::format("{:.3g}", *box.joules_per_mtok) : "-";
+  });
   add("rent (USD/h)", [](const ComparedBox& box) { return usd_or_dash(box.price.usd_per_hour); });
   add("rented (USD/Mtok)", [](const ComparedBox& box) {
-    return box.recommended.usd_per_mtok ? with_interval(*box.recommended.usd_per_mtok, usd) : std::string("-");
+    return box.recommended.usd_per_mtok ? with_interval(*box.recommended.usd_per_mtok, usd)
+                                        : std::string("-");
   });
-  add("price to buy (USD)", [](const ComparedBox& box) { return box.price.buy_usd ? fmt::format("{:.0f}", *box.price.buy_usd) : "-"; });
-  add("power (W)", [](const ComparedBox& box) { return box.price.watts ? fmt::format("{:.0f}", *box.price.watts) : "-"; });
-  add(fmt::format("owned {:g} years (USD/h)", comparison.money.years), [](const ComparedBox& box) { return usd_or_dash(box.own_usd_per_hour); });
+  add("price to buy (USD)", [](const ComparedBox& box) {
+    return box.price.buy_usd ? fmt::format("{:.0f}", *box.price.buy_usd) : "-";
+  });
+  add("power (W)",
+      [](const ComparedBox& box) { return box.price.watts ? fmt::format("{:.0f}", *box.price.watts) : "-"; });
+  add(fmt::format("owned {:g} years (USD/h)", comparison.money.years),
+      [](const ComparedBox& box) { return usd_or_dash(box.own_usd_per_hour); });
   add("owned (USD/Mtok)", [](const ComparedBox& box) { return usd_or_dash(box.own_usd_per_mtok); });
   add("owning pays if busy", busy_cell);
   add("beats the cheapest", load_cell);
@@ -123,13 +140,18 @@ std::vector<std::string> comparison_remarks(const Comparison& comparison) {
     if (!box.remark.empty()) remarks.push_back(name + ": " + box.remark + ".");
     if (!box.price.source.empty()) remarks.push_back("Prices of " + box.box + ": " + box.price.source + ".");
     if (!box.price.usd_per_hour && box.missing_bytes == 0)
-      remarks.push_back("The rent of " + box.box + " is not known: --prices FILE or --usd-per-hour brings it.");
+      remarks.push_back("The rent of " + box.box +
+                        " is not known: --prices FILE or --usd-per-hour brings it.");
     if (box.price.buy_usd && !comparison.money.usd_per_kwh)
-      remarks.push_back("What owning " + box.box + " costs is not known without the price of power: --usd-per-kwh or usd_per_kwh in --prices.");
+      remarks.push_back(
+          "What owning " + box.box +
+          " costs is not known without the price of power: --usd-per-kwh or usd_per_kwh in --prices.");
   }
   remarks.emplace_back(
-      "USD/Mtok: for a million output tokens of a box that is never idle. Owned: price over all hours of its years, and power while it "
-      "serves; power that was measured is the GPU's alone. 'beats the cheapest': both rented around the clock, the load above which one "
+      "USD/Mtok: for a million output tokens of a box that is never idle. Owned: price over all hours of its "
+      "years, and power while it "
+      "serves; power that was measured is the GPU's alone. 'beats the cheapest': both rented around the "
+      "clock, the load above which one "
       "such box costs less than as many of the one that is cheapest by the hour as the load needs.");
   return remarks;
 }
@@ -137,7 +159,11 @@ std::vector<std::string> comparison_remarks(const Comparison& comparison) {
 json to_json_value(const Comparison& comparison) {
   json boxes = json::array();
   for (const ComparedBox& box : comparison.boxes) {
-    json entry = {{"box", box.box}, {"model", box.model}, {"from", box.from}, {"origin", box.is_predicted ? "predicted" : "measured"}, {"remark", box.remark}};
+    json entry = {{"box", box.box},
+                  {"model", box.model},
+                  {"from", box.from},
+                  {"origin", box.is_predicted ? "predicted" : "measured"},
+                  {"remark", box.remark}};
     entry["fits"] = box.missing_bytes == 0;
     if (box.missing_bytes > 0) {
       entry["missing_bytes"] = box.missing_bytes;
@@ -147,7 +173,10 @@ json to_json_value(const Comparison& comparison) {
       for (const ComparedPoint& point : box.front) entry["front"].push_back(point_json(point));
     }
     entry["accuracy"] = box.accuracy;
-    entry["price"] = {{"usd_per_hour", or_null(box.price.usd_per_hour)}, {"buy_usd", or_null(box.price.buy_usd)}, {"watts", or_null(box.price.watts)}, {"source", box.price.source}};
+    entry["price"] = {{"usd_per_hour", or_null(box.price.usd_per_hour)},
+                      {"buy_usd", or_null(box.price.buy_usd)},
+                      {"watts", or_null(box.price.watts)},
+                      {"source", box.price.source}};
     entry["joules_per_mtok"] = or_null(box.joules_per_mtok);
     entry["own_usd_per_hour"] = or_null(box.own_usd_per_hour);
     entry["own_usd_per_mtok"] = or_null(box.own_usd_per_mtok);
@@ -173,14 +202,16 @@ std::string comparison_markdown(const Comparison& comparison) {
     heading += " " + markdown_text(box.box) + " |";
     line += "---|";
   }
-  std::string text = "# Boxes side by side\n\n" + markdown_text(title_of(comparison)) + ".\n\n" + heading + "\n" + line + "\n";
+  std::string text = "# Boxes side by side\n\n" + markdown_text(title_of(comparison)) + ".\n\n" + heading +
+                     "\n" + line + "\n";
   for (const ComparisonRow& row : comparison_rows(comparison)) {
     text += "| " + markdown_text(row.name) + " |";
     for (const std::string& cell : row.cells) text += " " + markdown_text(cell) + " |";
     text += "\n";
   }
   text += "\n";
-  for (const std::string& remark : comparison_remarks(comparison)) text += "- " + markdown_text(remark) + "\n";
+  for (const std::string& remark : comparison_remarks(comparison))
+    text += "- " + markdown_text(remark) + "\n";
   return text;
 }
 
@@ -198,10 +229,14 @@ std::string comparison_html(const Comparison& comparison) {
   const std::string html =
       "<header><h1>Boxes side by side</h1>" + html_paragraph(title_of(comparison), "about") +
       "<button type=\"button\" id=\"theme\" hidden></button></header>\n<main>\n" +
-      html_section("figures", "Figures", html_table("Recommended configuration of each box; intervals are 95 %", headings, rows)) +
-      html_section("money", "Dollars per million tokens against time per token",
-                   html_chart("money-chart", "Large: recommended configurations. Small: the other configurations of their fronts that meet the "
-                                             "gate. Only what keeps the service level is drawn. Arrow keys move between points.")) +
+      html_section("figures", "Figures",
+                   html_table("Recommended configuration of each box; intervals are 95 %", headings, rows)) +
+      html_section(
+          "money", "Dollars per million tokens against time per token",
+          html_chart("money-chart",
+                     "Large: recommended configurations. Small: the other configurations of their fronts "
+                     "that meet the "
+                     "gate. Only what keeps the service level is drawn. Arrow keys move between points.")) +
       html_section("remarks", "What to know", remarks) + "</main>\n";
   return html_page("Boxes side by side", html, "compare", to_json_value(comparison));
 }

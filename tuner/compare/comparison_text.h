@@ -18,7 +18,8 @@ struct ComparisonRow {
 // Rows in which no box has anything are left out.
 std::vector<ComparisonRow> comparison_rows(const Comparison& comparison);
 
-// What has to be said beside the rows: what was compared, remarks of boxes, sources of prices, what is missing.
+// What has to be said beside the rows: what was compared, remarks of boxes, sources of prices, what is
+// missing.
 std::vector<std::string> comparison_remarks(const Comparison& comparison);
 
 nlohmann::json to_json_value(const Comparison& comparison);

@@ -24,7 +24,8 @@ std::optional<double> break_even_busy_share(const Owning& own, double rent_per_h
 }
 
 std::optional<double> break_even_load(const Rented& box, const Rented& cheap) {
-  // A load of L needs ceil(L / cheap.tokens_per_s) cheap boxes; one more than the price of `box` pays for is too many.
+  // A load of L needs ceil(L / cheap.tokens_per_s) cheap boxes; one more than the price of `box` pays for is
+  // too many.
   const double load = std::floor(box.usd_per_hour / cheap.usd_per_hour) * cheap.tokens_per_s;
   if (load >= box.tokens_per_s) return std::nullopt;
   return load;

@@ -1,7 +1,7 @@
-// How long a decoding step would take on a box nobody measured: the bytes it has to move over the rates of that box, divided
-// by the share of such a floor that was reached where it was measured. A roofline knows memory and link only: no launches, no
-// arithmetic, no communication; so its error on trials it was not fitted to is always said beside it.
-// Start at fit_roofline() and predicted_ms().
+// How long a decoding step would take on a box nobody measured: the bytes it has to move over the rates of
+// that box, divided by the share of such a floor that was reached where it was measured. A roofline knows
+// memory and link only: no launches, no arithmetic, no communication; so its error on trials it was not
+// fitted to is always said beside it. Start at fit_roofline() and predicted_ms().
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,8 @@ struct RooflinePoint {
 struct Roofline {
   std::map<std::string, double> share;  // reached, by kind: floor over measured, the median
   double share_of_all = 0.0;            // for kinds that were not measured
-  // Fitted to every other trial, judged on those between: |predicted / measured - 1|. 0 trials: too few to judge.
+  // Fitted to every other trial, judged on those between: |predicted / measured - 1|. 0 trials: too few to
+  // judge.
   std::size_t held_out = 0;
   double median_error = 0.0;
   double worst_error = 0.0;

@@ -22,15 +22,18 @@ std::string text_of(const nlohmann::json& object, const char* field) {
 std::string header(const RunReport& report) {
   const RunRequest& request = report.request;
   std::string box = text_of(report.hardware, "device");
-  if (const std::string cpu = text_of(report.hardware, "cpu_name"); box == "cpu" && !cpu.empty()) box += ": " + cpu;
-  std::string about = fmt::format("workload {}, gate {}, {}, {}", request.workload, request.gate,
-                                  request.slo.empty() ? "no service level" : "service level " + request.slo, box);
+  if (const std::string cpu = text_of(report.hardware, "cpu_name"); box == "cpu" && !cpu.empty())
+    box += ": " + cpu;
+  std::string about =
+      fmt::format("workload {}, gate {}, {}, {}", request.workload, request.gate,
+                  request.slo.empty() ? "no service level" : "service level " + request.slo, box);
   if (!report.trials.empty()) about += ", begun " + report.trials.front().started;
   return "<header><h1>" + html_text(request.model) + "</h1>" + html_paragraph(about, "about") +
          "<button type=\"button\" id=\"theme\" hidden></button></header>\n" +
          (text_of(request.conditions, "model_note").empty()
               ? ""
-              : html_paragraph(request.model + ": " + text_of(request.conditions, "model_note") + ".", "caution"));
+              : html_paragraph(request.model + ": " + text_of(request.conditions, "model_note") + ".",
+                               "caution"));
 }
 
 std::string launch_block(const Configuration& configuration) {
@@ -45,14 +48,16 @@ std::string beside_default(const RunReport& report, const Trial& chosen) {
   for (const MetricColumn& column : report_columns(report))
     rows.push_back({html_text(column.heading()), html_text(column.cell(report.measured_last(chosen.number))),
                     html_text(column.cell(report.measured_last(0)))});
-  return html_table("Recommended and default side by side; intervals are 95 %", {"", "recommended", "default"}, rows);
+  return html_table("Recommended and default side by side; intervals are 95 %",
+                    {"", "recommended", "default"}, rows);
 }
 
 std::string what_to_launch(const RunReport& report) {
   const Verdict& verdict = report.verdict;
   std::string html = html_paragraph(verdict.caution, "caution");
   if (!verdict.recommended) {
-    html += "<p class=\"verdict\"><strong>Nothing can be recommended.</strong> " + html_text(verdict.reason) + "</p>\n";
+    html += "<p class=\"verdict\"><strong>Nothing can be recommended.</strong> " + html_text(verdict.reason) +
+            "</p>\n";
     return html_section("launch", "What to launch", html + html_paragraph(against_default_words(report)));
   }
   const Trial& chosen = report.trial(*verdict.recommended);
@@ -61,10 +66,11 @@ std::string what_to_launch(const RunReport& report) {
   if (verdict.final_round) html += html_paragraph(final_words(report));
   if (verdict.runner_up)
     html += "<p>Runner-up: trial " + std::to_string(*verdict.runner_up) + " (" +
-            html_code(report.trial(*verdict.runner_up).configuration.key()) + "). Why not: " +
-            html_text(verdict.why_not_runner_up) + "</p>\n";
+            html_code(report.trial(*verdict.runner_up).configuration.key()) +
+            "). Why not: " + html_text(verdict.why_not_runner_up) + "</p>\n";
   html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div>" +
-          "<p class=\"note\">As flags of a server: " + html_code("moetune export " + shell_word(report.run_path) + " --server vllm --server-model ID") +
+          "<p class=\"note\">As flags of a server: " +
+          html_code("moetune export " + shell_word(report.run_path) + " --server vllm --server-model ID") +
           "</p></div></div>\n";
   return html_section("launch",
                       fmt::format("What to launch: trial {}{}", chosen.number,
@@ -73,8 +79,10 @@ std::string what_to_launch(const RunReport& report) {
 }
 
 std::string the_front() {
-  std::string html = html_chart("front-chart", "Every measured configuration. Bars are 95 % intervals; the line joins what nothing "
-                                               "else beats in the two metrics shown. Arrow keys move between points, Enter picks one.");
+  std::string html =
+      html_chart("front-chart",
+                 "Every measured configuration. Bars are 95 % intervals; the line joins what nothing "
+                 "else beats in the two metrics shown. Arrow keys move between points, Enter picks one.");
   html += "<div id=\"picked\" aria-live=\"polite\"></div>\n";
   return html_section("front", "The front", html);
 }
@@ -96,8 +104,10 @@ std::string front_in_numbers(const RunReport& report) {
   }
   if (!knobs.fixed.values.empty() && !rows.empty())
     html += "<p>The same in every trial: " + html_code(knobs.fixed.key()) + "</p>\n";
-  html += rows.empty() ? html_paragraph("The front is empty: no trial has a value for every objective.")
-                       : html_table("The front: no other trial is as good in every objective and better in one", headings, rows);
+  html += rows.empty()
+              ? html_paragraph("The front is empty: no trial has a value for every objective.")
+              : html_table("The front: no other trial is as good in every objective and better in one",
+                           headings, rows);
   return html_section("front-numbers", "The front in numbers", html);
 }
 
@@ -118,9 +128,10 @@ std::string final_round(const RunReport& report) {
   }
   return html_section(
       "final-round", "The final round",
-      html_paragraph(fmt::format("{} passes: in each, every finalist was measured once in a fresh process, in turns. The "
-                                 "ratio is taken within a pass.",
-                                 report.verdict.final_round->passes)) +
+      html_paragraph(fmt::format(
+          "{} passes: in each, every finalist was measured once in a fresh process, in turns. The "
+          "ratio is taken within a pass.",
+          report.verdict.final_round->passes)) +
           html_table("Finalists measured again in turns",
                      {"trial", "role", column.heading(), "over the first one's", "in the search"}, rows));
 }
@@ -132,8 +143,8 @@ std::string failures(const RunReport& report) {
     for (const Trial& trial : *trials)
       if (trial.outcome != Outcome::ok)
         rows.push_back({std::to_string(trial.number) + (trial.turn ? ", measured again" : ""),
-                        std::string(name_of(trial.outcome)), html_code(varied_text(trial.configuration, knobs)),
-                        html_text(trial.reason)});
+                        std::string(name_of(trial.outcome)),
+                        html_code(varied_text(trial.configuration, knobs)), html_text(trial.reason)});
   return html_section("failures", fmt::format("Failures: {}", rows.size()),
                       rows.empty() ? html_paragraph("None.")
                                    : html_table("Every trial that failed, and why",
@@ -149,19 +160,22 @@ std::string facts_table(std::string_view caption, const std::vector<NamedText>& 
 std::string how_measured(const RunReport& report) {
   std::vector<HtmlRow> rows;
   for (const MetricOrigins& metric : metric_origins(report.trials))
-    rows.push_back({html_code(metric.name), html_text(metric.meaning), html_text(metric.unit), html_text(metric.origins),
-                    html_text(metric.samples), metric.has_interval ? "95 %" : "none", html_text(metric.stopped)});
+    rows.push_back({html_code(metric.name), html_text(metric.meaning), html_text(metric.unit),
+                    html_text(metric.origins), html_text(metric.samples),
+                    metric.has_interval ? "95 %" : "none", html_text(metric.stopped)});
   return html_section("origins", "How the numbers were made",
                       rows.empty() ? html_paragraph("There are none.")
                                    : html_paragraph(how_numbers_are_made) +
                                          html_table("Origin of every metric",
-                                                    {"metric", "meaning", "unit", "origin", "n", "interval", "measuring stopped because"},
+                                                    {"metric", "meaning", "unit", "origin", "n", "interval",
+                                                     "measuring stopped because"},
                                                     rows));
 }
 
 std::string again(const RunReport& report) {
   std::string html = facts_table("The study", study_facts(report));
-  if (!report.torn.empty()) html += html_paragraph("The last line of the log is torn and was left out: " + report.torn, "caution");
+  if (!report.torn.empty())
+    html += html_paragraph("The last line of the log is torn and was left out: " + report.torn, "caution");
   html += html_paragraph("The first command started this run, the second one goes on where it stopped:");
   html += "<pre>" + html_text(shell_command(report.request.command)) + "\n" +
           html_text(shell_command(resume_command(report))) + "</pre>\n";
@@ -173,21 +187,31 @@ std::string again(const RunReport& report) {
 std::string to_html(const RunReport& report) {
   const std::string html =
       header(report) + "<main>\n" + what_to_launch(report) + the_front() + final_round(report) +
-      html_section("tax", "Where a token's time goes",
-                   html_chart("tax-chart", "Milliseconds per token and what they went to, per configuration.")) +
+      html_section(
+          "tax", "Where a token's time goes",
+          html_chart("tax-chart", "Milliseconds per token and what they went to, per configuration.")) +
       html_section("cache", "Expert cache: hit rate and step time",
-                   html_chart("cache-chart", "Against the share of experts kept in memory; bars are 95 % intervals.")) +
-      html_section("knobs", "What each knob does",
-                   html_chart("knob-chart", "Each dot is a trial. The line is their median. The figure under a value is the median change over "
-                                            "pairs of trials that differ in this knob alone, against the default's value.")) +
-      html_section("history", "The search over time",
-                   html_chart("history-chart", "Trials in the order they were made, and how much their front dominates: 1 would be one "
-                                                "configuration with the best value of every objective seen; 0 is the reference point.")) +
+                   html_chart("cache-chart",
+                              "Against the share of experts kept in memory; bars are 95 % intervals.")) +
+      html_section(
+          "knobs", "What each knob does",
+          html_chart("knob-chart",
+                     "Each dot is a trial. The line is their median. The figure under a value is the median "
+                     "change over "
+                     "pairs of trials that differ in this knob alone, against the default's value.")) +
+      html_section(
+          "history", "The search over time",
+          html_chart(
+              "history-chart",
+              "Trials in the order they were made, and how much their front dominates: 1 would be one "
+              "configuration with the best value of every objective seen; 0 is the reference point.")) +
       html_section("predicted", "Predicted against measured",
-                   html_chart("predicted-chart", "Both values of the same metric and configuration; on the line they agree.")) +
+                   html_chart("predicted-chart",
+                              "Both values of the same metric and configuration; on the line they agree.")) +
       front_in_numbers(report) + failures(report) + how_measured(report) +
-      html_section("machine", "The machine", facts_table("What it was measured on", flattened(report.hardware))) + again(report) +
-      "</main>\n";
+      html_section("machine", "The machine",
+                   facts_table("What it was measured on", flattened(report.hardware))) +
+      again(report) + "</main>\n";
   return html_page(report.request.model + ", " + report.request.workload, html, "report", page_data(report));
 }
 

@@ -1,6 +1,7 @@
-// report.html: one file that needs no network and no other file. What is read first and what must survive without
-// scripts (verdict, final round, failures, machine, how to do it again) is plain HTML; charts, filters and the picked
-// configuration are drawn by tuner/report/page/*.js from the data embedded in the page (page_data.h).
+// report.html: one file that needs no network and no other file. What is read first and what must survive
+// without scripts (verdict, final round, failures, machine, how to do it again) is plain HTML; charts,
+// filters and the picked configuration are drawn by tuner/report/page/*.js from the data embedded in the page
+// (page_data.h).
 #pragma once
 
 #include <string>

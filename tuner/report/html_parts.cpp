@@ -21,7 +21,8 @@ std::string html_table(std::string_view caption, const std::vector<std::string>&
   if (rows.empty()) return "";
   // A wide table scrolls by itself; the keyboard reaches it.
   std::string html = fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",
       html_text(caption));
   for (const std::string& heading : headings) html += "<th scope=\"col\">" + html_text(heading) + "</th>";
   html += "</tr></thead><tbody>\n";
@@ -30,7 +31,8 @@ std::string html_table(std::string_view caption, const std::vector<std::string>&
     for (std::size_t i = 0; i < row.size(); ++i) {
       // Numbers with their interval stay on one line; words may break.
       const char* kind = row[i].size() > 40 ? " class=\"words\"" : "";
-      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", kind, row[i]) : fmt::format("<td{}>{}</td>", kind, row[i]);
+      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", kind, row[i])
+                     : fmt::format("<td{}>{}</td>", kind, row[i]);
     }
     html += "</tr>\n";
   }
@@ -38,13 +40,16 @@ std::string html_table(std::string_view caption, const std::vector<std::string>&
 }
 
 std::string html_section(std::string_view id, std::string_view heading, std::string_view html) {
-  return fmt::format("<section id=\"{0}\" aria-labelledby=\"{0}-heading\">\n<h2 id=\"{0}-heading\">{1}</h2>\n{2}</section>\n",
-                     id, html_text(heading), html);
+  return fmt::format(
+      "<section id=\"{0}\" aria-labelledby=\"{0}-heading\">\n<h2 "
+      "id=\"{0}-heading\">{1}</h2>\n{2}</section>\n",
+      id, html_text(heading), html);
 }
 
 std::string html_chart(std::string_view id, std::string_view caption) {
   return fmt::format(
-      "<figure id=\"{0}\"><div class=\"controls\"></div><div class=\"legend\"></div><div class=\"chart\"></div>"
+      "<figure id=\"{0}\"><div class=\"controls\"></div><div class=\"legend\"></div><div "
+      "class=\"chart\"></div>"
       "<figcaption>{1}</figcaption><details class=\"behind\"><summary>The numbers behind this chart</summary>"
       "<div class=\"numbers\"></div></details></figure>\n",
       id, html_text(caption));
@@ -57,9 +62,12 @@ std::string html_page(std::string_view title, std::string_view html, std::string
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n{}"
-      "<noscript><p class=\"caution\">Charts need JavaScript; everything else on this page does not.</p></noscript>\n"
-      "<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n\"use strict\";\n(() => {{\n{}{}}})();\n"
+      "<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n{}"
+      "<noscript><p class=\"caution\">Charts need JavaScript; everything else on this page does "
+      "not.</p></noscript>\n"
+      "<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n\"use strict\";\n(() => "
+      "{{\n{}{}}})();\n"
       "</script>\n</body>\n</html>\n",
       html_text(title), page_assets::style, html, script_json(data), page_assets::shared_script,
       script == "compare" ? page_assets::compare_script : page_assets::report_script);

@@ -15,7 +15,8 @@ using HtmlRow = std::vector<std::string>;
 std::string html_code(std::string_view text);
 std::string html_paragraph(std::string_view text, std::string_view css_class = "");
 // Without rows: empty. caption: read out before the table.
-std::string html_table(std::string_view caption, const std::vector<std::string>& headings, const std::vector<HtmlRow>& rows);
+std::string html_table(std::string_view caption, const std::vector<std::string>& headings,
+                       const std::vector<HtmlRow>& rows);
 // <section> with a heading; id: for links and scripts, a word.
 std::string html_section(std::string_view id, std::string_view heading, std::string_view html);
 // Where a script draws: a figure with a caption, and the chart's table folded below it.

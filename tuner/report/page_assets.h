@@ -1,4 +1,5 @@
-// Style and scripts of the pages, as text: tuner/report/page/*, put into the program by cmake/page_assets.cmake.
+// Style and scripts of the pages, as text: tuner/report/page/*, put into the program by
+// cmake/page_assets.cmake.
 #pragma once
 
 #include <string_view>

@@ -44,16 +44,20 @@ json rounded(const std::optional<double>& value) { return value ? rounded(*value
 
 const char* name_of(Direction direction) {
   switch (direction) {
-    case Direction::smaller_is_better: return "smaller";
-    case Direction::larger_is_better: return "larger";
-    case Direction::neither: return "neither";
+    case Direction::smaller_is_better:
+      return "smaller";
+    case Direction::larger_is_better:
+      return "larger";
+    case Direction::neither:
+      return "neither";
   }
   return "neither";
 }
 
 // [value, low, high, n, p99, origin, stopped]; what is missing at the end is left out.
 json compact(const Measurement& measurement, Index& stopped) {
-  json cells = {rounded(measurement.value), rounded(measurement.low), rounded(measurement.high), measurement.n,
+  json cells = {rounded(measurement.value), rounded(measurement.low),
+                rounded(measurement.high),  measurement.n,
                 rounded(measurement.p99),   name_of(measurement.origin)};
   if (!measurement.stopped.empty()) cells.push_back(stopped.of(measurement.stopped));
   while (cells.back().is_null() || cells.back() == "measured") cells.erase(cells.size() - 1);
@@ -76,9 +80,8 @@ json described_metrics(const RunReport& report, const std::vector<std::string>& 
   for (const std::string& name : names) {
     const MetricFacts* facts = find_metric(name);
     const MetricColumn column(name, report.trials);
-    const auto objective =
-        std::find_if(report.objectives.begin(), report.objectives.end(),
-                     [&](const Objective& each) { return each.metric == name; });
+    const auto objective = std::find_if(report.objectives.begin(), report.objectives.end(),
+                                        [&](const Objective& each) { return each.metric == name; });
     const Direction known = facts == nullptr ? Direction::neither : facts->direction;
     list.push_back({{"name", name},
                     {"unit", column.unit()},
@@ -140,7 +143,8 @@ json number_or_null(const std::optional<std::int64_t>& number) { return number ?
 json measure_words(const RunReport& report) {
   json words = {"moetune", "measure"};
   const std::vector<std::string>& typed = report.request.command;
-  for (const char* option : {"--model", "--workload", "--device", "--threads", "--device-memory", "--calibration"}) {
+  for (const char* option :
+       {"--model", "--workload", "--device", "--threads", "--device-memory", "--calibration"}) {
     const std::string name = option;
     for (std::size_t i = 0; i < typed.size(); ++i) {
       if (typed[i].starts_with(name + "=")) words.push_back(typed[i]);
@@ -189,14 +193,17 @@ json page_data(const RunReport& report) {
       }
       entry["metrics"] = cells;
       const GateVerdict verdict = judge(trial.metrics, gate).verdict;
-      entry["gate"] = verdict == GateVerdict::met ? "met" : verdict == GateVerdict::missed ? "missed" : "unknown";
+      entry["gate"] = verdict == GateVerdict::met      ? "met"
+                      : verdict == GateVerdict::missed ? "missed"
+                                                       : "unknown";
     }
     if (front.contains(trial.number)) entry["front"] = true;
     trials.push_back(std::move(entry));
   }
 
   json volumes = json::array();
-  for (const double volume : hypervolume_history(report.objectives, report.trials)) volumes.push_back(rounded(volume));
+  for (const double volume : hypervolume_history(report.objectives, report.trials))
+    volumes.push_back(rounded(volume));
   json objectives = json::array();
   for (const Objective& objective : report.objectives) objectives.push_back(objective.metric);
   json document = {{"model", report.request.model},

@@ -1,5 +1,5 @@
-// What report.md and report.html both say about a run beside its front: the study, how each number was made, how to go
-// on. Words and rows only; each writer escapes and lays them out itself.
+// What report.md and report.html both say about a run beside its front: the study, how each number was made,
+// how to go on. Words and rows only; each writer escapes and lays them out itself.
 #pragma once
 
 #include <span>
@@ -41,7 +41,8 @@ std::vector<MetricOrigins> metric_origins(std::span<const Trial> trials);
 
 inline constexpr std::string_view how_numbers_are_made =
     "Times are medians with distribution-free intervals, accuracy is a mean over positions against the "
-    "reference (the checkpoint's own number types and top-k). n counts samples behind a number; trials differ "
+    "reference (the checkpoint's own number types and top-k). n counts samples behind a number; trials "
+    "differ "
     "in it because measuring stops when the interval is narrow enough.";
 
 }  // namespace moetune

@@ -29,8 +29,11 @@ LaunchProfile profile(const std::string& device, double tokens_per_s) {
   made.workload.slo = {"tpot_p99", 50.0};
   made.hardware.device = device;
   made.hardware.gpu_count = 1;
-  made.recommended = {1, {{"top_k", "7"}}, {evidence("tokens_per_s", tokens_per_s, 10.0), evidence("tpot_ms", 2.5), evidence("joules_per_token", 0.5),
-                                            evidence("kl_mean", 0.008), evidence("top1_agreement", 0.97)}};
+  made.recommended = {
+      1,
+      {{"top_k", "7"}},
+      {evidence("tokens_per_s", tokens_per_s, 10.0), evidence("tpot_ms", 2.5),
+       evidence("joules_per_token", 0.5), evidence("kl_mean", 0.008), evidence("top1_agreement", 0.97)}};
   made.recommended.evidence[1].p99 = 3.0;
   made.front = {made.recommended};
   return made;
@@ -64,7 +67,8 @@ Comparison two_boxes() {
   dear.buy_usd = 8760.0;
   dear.watts = 2000.0;
   dear.source = "a quote";
-  comparison.boxes = {compared(profile("A", 100.0), "a.json", cheap), compared(profile("B", 1000.0), "b.json", dear)};
+  comparison.boxes = {compared(profile("A", 100.0), "a.json", cheap),
+                      compared(profile("B", 1000.0), "b.json", dear)};
   settle(comparison);
   return comparison;
 }
@@ -75,7 +79,8 @@ TEST(Comparison, MoneyIsSettledFromPricesAndRates) {
   const ComparedBox& dear = comparison.boxes[1];
   EXPECT_DOUBLE_EQ(cheap.recommended.usd_per_mtok->value, 2.5);
   EXPECT_DOUBLE_EQ(dear.recommended.usd_per_mtok->value, 1.0);
-  EXPECT_DOUBLE_EQ(*cheap.recommended.usd_per_mtok->low, 0.9 / 3600.0 / 110.0 * 1e6) << "the most tokens are the cheapest";
+  EXPECT_DOUBLE_EQ(*cheap.recommended.usd_per_mtok->low, 0.9 / 3600.0 / 110.0 * 1e6)
+      << "the most tokens are the cheapest";
   EXPECT_EQ(cheap.price.watts, 50.0) << "measured: joules per token times tokens per second";
   EXPECT_EQ(*dear.joules_per_mtok, 5e5);
   EXPECT_DOUBLE_EQ(*dear.own_usd_per_hour, 1.5);
@@ -121,7 +126,8 @@ TEST(Comparison, DoesNotFitIsAnAnswer) {
 
 TEST(Comparison, HostileNamesAreInert) {
   Comparison comparison = two_boxes();
-  comparison.boxes[0].box = comparison.boxes[0].model = comparison.boxes[0].remark = "</script><img src=x onerror=hit()>| `x`";
+  comparison.boxes[0].box = comparison.boxes[0].model = comparison.boxes[0].remark =
+      "</script><img src=x onerror=hit()>| `x`";
   const std::string page = comparison_html(comparison);
   EXPECT_EQ(page.find("<img"), std::string::npos);
   EXPECT_EQ(page.find("</script><img"), std::string::npos);

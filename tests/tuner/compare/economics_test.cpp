@@ -34,7 +34,8 @@ TEST(Economics, ADearBoxPaysOnceTheLoadNeedsMoreCheapOnesThanItCosts) {
   // 3.5 USD buy three cheap boxes, which serve 300 tokens/s; a fourth costs more than the dear one.
   EXPECT_EQ(break_even_load({3.5, 1000.0}, cheap), 300.0);
   EXPECT_FALSE(break_even_load({3.5, 300.0}, cheap)) << "it serves no more than those three";
-  EXPECT_EQ(break_even_load({1.0, 150.0}, cheap), 100.0) << "the same price and faster: from where one cheap box is not enough";
+  EXPECT_EQ(break_even_load({1.0, 150.0}, cheap), 100.0)
+      << "the same price and faster: from where one cheap box is not enough";
 }
 
 }  // namespace

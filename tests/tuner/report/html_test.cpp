@@ -10,12 +10,14 @@
 namespace moetune {
 namespace {
 
-constexpr auto hostile = "</script><script>window.hit=1</script>\"'><img src=x onerror=window.hit=1> $(id) `x`";
+constexpr auto hostile =
+    "</script><script>window.hit=1</script>\"'><img src=x onerror=window.hit=1> $(id) `x`";
 
 // What stands in the page outside of its own scripts and style.
 std::string without_assets(const std::string& page) {
   std::string text = page;
-  for (const auto& [begin, end] : {std::pair{"<style>", "</style>"}, std::pair{"<script>\n", "</script>\n</body>"}}) {
+  for (const auto& [begin, end] :
+       {std::pair{"<style>", "</style>"}, std::pair{"<script>\n", "</script>\n</body>"}}) {
     const std::size_t from = text.find(begin);
     const std::size_t to = text.find(end, from);
     if (from == std::string::npos || to == std::string::npos) return "";
@@ -48,8 +50,10 @@ TEST(Html, ListsEveryFailureWithItsReasonAndTheMachine) {
 
 TEST(Html, NothingRecommendedAndNothingMeasuredArePagesToo) {
   RunReport report = example_report();
-  report.verdict = {.recommended = {}, .reason = "Nothing meets the gate.", .runner_up = {}, .why_not_runner_up = ""};
-  EXPECT_TRUE(has_text(to_html(report), "<strong>Nothing can be recommended.</strong> Nothing meets the gate."));
+  report.verdict = {
+      .recommended = {}, .reason = "Nothing meets the gate.", .runner_up = {}, .why_not_runner_up = ""};
+  EXPECT_TRUE(
+      has_text(to_html(report), "<strong>Nothing can be recommended.</strong> Nothing meets the gate."));
   report.trials.clear();
   report.front.clear();
   const std::string page = to_html(report);
@@ -70,7 +74,8 @@ TEST(Html, HostileTextsAreInert) {
   for (Trial& trial : report.trials) {
     trial.configuration.values[hostile] = hostile;
     trial.reason = trial.started = hostile;
-    if (trial.outcome == Outcome::ok) trial.metrics[hostile] = {.value = 1.0, .low = {}, .high = {}, .p99 = {}, .stopped = hostile};
+    if (trial.outcome == Outcome::ok)
+      trial.metrics[hostile] = {.value = 1.0, .low = {}, .high = {}, .p99 = {}, .stopped = hostile};
   }
   const std::string page = to_html(report);
   const std::string text = without_assets(page);
@@ -89,7 +94,10 @@ TEST(Html, AsksForNothingFromAnywhere) {
   // Namespaces are names, not addresses that anybody opens.
   std::size_t addresses = 0;
   for (std::size_t at = page.find("http"); at != std::string::npos; at = page.find("http", at + 1))
-    addresses += page.compare(at, 26, "http://www.w3.org/2000/svg") == 0 || page.compare(at, 10, "http-equiv") == 0 ? 0 : 1;
+    addresses +=
+        page.compare(at, 26, "http://www.w3.org/2000/svg") == 0 || page.compare(at, 10, "http-equiv") == 0
+            ? 0
+            : 1;
   EXPECT_EQ(addresses, 0U);
 }
 
@@ -97,8 +105,10 @@ TEST(Html, TwoThousandTrialsOfEveryKnobAndMetricStayBelowThreeMegabytes) {
   RunReport report = example_report();
   report.trials.resize(1);
   for (std::int64_t number = 1; number < 2000; ++number) {
-    Trial trial = measured_trial(number, std::to_string(1 + number % 8), 1.0 + static_cast<double>(number) / 7001.0, 0.01);
-    for (int i = 0; i < 18; ++i) trial.configuration.values["knob_" + std::to_string(i)] = std::to_string((number >> (i % 5)) % 6);
+    Trial trial = measured_trial(number, std::to_string(1 + number % 8),
+                                 1.0 + static_cast<double>(number) / 7001.0, 0.01);
+    for (int i = 0; i < 18; ++i)
+      trial.configuration.values["knob_" + std::to_string(i)] = std::to_string((number >> (i % 5)) % 6);
     for (int i = 0; i < 16; ++i)
       trial.metrics["metric_" + std::to_string(i)] = {.value = 0.123456789 * static_cast<double>(number + i),
                                                       .low = 0.1212121212 * static_cast<double>(number),
