@@ -12,6 +12,8 @@
 namespace moetune {
 namespace {
 
+constexpr std::size_t kWidth = 80;  // of a terminal
+
 double mean(const std::vector<double>& values) {
   return values.empty()
              ? 0.0
@@ -198,16 +200,23 @@ std::string check_text(const TraceReport& report) {
                           ms(size.measured_ms),
                           fmt::format("{:+.1f} %", 100.0 * (size.predicted_ms / size.measured_ms - 1.0))});
   std::string text = table.text();
-  text += fmt::format(
-      "\nPredicted: {} (resident) + misses x {:.1f} us + layers that miss x {:.1f} us,\nmeasured at {}, {} "
-      "and {} slots.",
-      ms(report.check->resident_ms), 1e3 * report.check->miss_ms, 1e3 * report.check->missing_layer_ms,
-      report.check->calibrated_at.front(), report.check->calibrated_at.back(), all_experts(report.trace));
+  text +=
+      "\n" +
+      wrapped(fmt::format(
+                  "Predicted: {} (resident) + misses x {:.1f} us + layers that miss x {:.1f} us, measured "
+                  "at {}, {} and {} slots.",
+                  ms(report.check->resident_ms), 1e3 * report.check->miss_ms,
+                  1e3 * report.check->missing_layer_ms, report.check->calibrated_at.front(),
+                  report.check->calibrated_at.back(), all_experts(report.trace)),
+              kWidth, 0);
   if (report.check->prewarmed_slots > 0)
-    text += fmt::format(
-        "\nPrewarmed with what the other sequences choose most, the last one misses {}\nexperts, prompt and "
-        "answer; from an empty cache {} (measured; layer_lru, {} slots).",
-        report.check->prewarmed_misses, report.check->cold_misses, report.check->prewarmed_slots);
+    text +=
+        "\n" +
+        wrapped(fmt::format(
+                    "Prewarmed with what the other sequences choose most, the last one misses {} experts, "
+                    "prompt and answer; from an empty cache {} (measured; layer_lru, {} slots).",
+                    report.check->prewarmed_misses, report.check->cold_misses, report.check->prewarmed_slots),
+                kWidth, 0);
   return text;
 }
 
@@ -284,9 +293,11 @@ nlohmann::json to_json_value(const TraceReport& report) {
 
 std::string tables_of(const TraceReport& report) {
   const RoutingTrace& trace = report.trace;
-  std::string text = fmt::format(
-      "{}: {} tokens, {} of them decoded; {} layers that route, {} of {} experts each\n{}\n\n", trace.model,
-      trace.tokens(), trace.decode_tokens(), trace.layers, trace.k, trace.experts, report.text);
+  std::string text = wrapped(
+      fmt::format("{}: {} tokens, {} of them decoded; {} layers that route, {} of {} experts each",
+                  trace.model, trace.tokens(), trace.decode_tokens(), trace.layers, trace.k, trace.experts),
+      kWidth, 0);
+  text += "\n" + wrapped(report.text, kWidth, 0) + "\n\n";
   text += statistics_text(report);
   text += "\n\nHit rate of decode steps, replayed. static: the best set that never changes,\nwith hindsight";
   text += report.check ? "; step: predicted:\n\n" : ":\n\n";
