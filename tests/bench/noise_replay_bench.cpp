@@ -29,7 +29,7 @@ void print_coverage(const std::string& what, const Coverage& found) {
       "  %-52s stated %5.1f %%  holds %5.1f %%  width %6.2f %%  bootstrap %6.2f %% (holds %5.1f %%)  ratio "
       "%.2f\n",
       what.c_str(), share(found.stated, found.re_runs), share(found.covered, found.stated),
-      percent(found.width), percent(found.bootstrap_width), share(found.bootstrap_covered, found.stated),
+      percent(found.width), percent(found.bootstrap_width), share(found.bootstrap_covered, found.bootstraps),
       found.width / found.bootstrap_width);
 }
 

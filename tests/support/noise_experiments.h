@@ -46,7 +46,8 @@ struct Coverage {
   int covered = 0;               // of those stated
   double width = 0.0;            // mean, over the long-run value
   double bootstrap_width = 0.0;  // mean
-  int bootstrap_covered = 0;     // of those stated
+  int bootstraps = 0;            // how many of the re-runs had one drawn
+  int bootstrap_covered = 0;     // of those
 };
 // series: the samples of the re-run with that number, in their order; truth: their long-run median.
 Coverage coverage(const std::function<std::vector<double>(std::uint32_t)>& series, double truth, int re_runs);
