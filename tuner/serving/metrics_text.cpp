@@ -30,7 +30,7 @@ std::size_t end_of_labels(std::string_view text) {
 std::optional<MetricSample> sample_in(std::string_view line) {
   std::size_t name_end = 0;
   while (name_end < line.size() && is_name_letter(line[name_end])) ++name_end;
-  if (name_end == 0) return std::nullopt;
+  if (name_end == 0 || (line.front() >= '0' && line.front() <= '9')) return std::nullopt;
   MetricSample sample{std::string(line.substr(0, name_end)), "", 0.0};
   line.remove_prefix(name_end);
   if (line.starts_with('{')) {
