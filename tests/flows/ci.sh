@@ -60,7 +60,7 @@ expect_exit 0 ci --baseline baseline --run slightly --synthetic "$(planted '{}' 
 expect_exit 3 ci --baseline baseline --run strict --synthetic "$(planted '{}' 1.018)" --threshold 2%
 # A crash of the baseline's configuration is a regression; one of a canary is said.
 expect_exit 3 ci --baseline baseline --run crash --synthetic "{\"fail\": [{\"when\": $is_chosen, \"how\": \"crash\"}]}"
-expect_in out.txt 'worked then and does not now: crashed:'
+expect_in out.txt '^regression: .* worked then and does not'
 # A model or box that is not the profile's: stale, exit 6, nothing is measured, the field is named.
 sed 's/"hash": "synthetic"/"hash": "another"/' baseline/profile.json > other.json
 expect_exit 6 ci --baseline other.json --run other --summary ci.md

@@ -64,7 +64,7 @@ NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const 
 }
 
 void print(const NightlyRecord& record, const std::string& run_path, const Console& console) {
-  console.result(fmt::format("{}: {}", name_of(record.result.verdict), wrapped(record.result.reason, 80, 0)));
+  console.result(wrapped(fmt::format("{}: {}", name_of(record.result.verdict), record.result.reason), 80, 0));
   for (const std::string& remark : record.result.remarks) console.result(wrapped(remark, 80, 0));
   if (!run_path.empty()) console.result(fmt::format("\n{}/: ci.json, trials.jsonl", run_path));
 }
