@@ -98,7 +98,7 @@ refused "workload.json: slo.metric: .*speed.*tpot_p99" measure --workload ./work
 echo '{"name": "w", "prompt_tokens": 100000, "output_tokens": 4}' > workload.json
 refused "workload.json: needs a context of 100004 tokens.*tiny-moe has" measure --workload ./workload.json
 refused "prefix_cache: off.*accepted: on" measure --set prefix_cache=off
-refused "max_sequences: 2 with never more than 1" measure --set max_sequences=2
+refused "max_sequences: 2 where never more than 1 can run" measure --set max_sequences=2
 # What can have no value in this study is no objective, and that is said before anything runs.
 refused "--objective: 'usd_per_mtok'.*--usd-per-hour" tune --objective usd_per_mtok
 refused "--objective: 'joules_per_token'" tune --device cpu --objective tpot_ms,joules_per_token

@@ -35,7 +35,7 @@ JSON
 # By memory first, so that there is no final round to wait for.
 tune() { "$MOETUNE" tune --workload ./load.json --space space.json --timing 0.1s --run run "$@"; }
 expect_exit 0 tune --max-trials 2 --objective device_bytes,goodput_per_s
-expect_in err.txt 'max_sequences: 9 with never more than 8'
+expect_in err.txt 'max_sequences: 9 where never more than 8 can run'
 expect_in err.txt 'prefix_cache: off where no prompt begins'
 expect_in out.txt "The workload's time: arrivals: idle time until the next one is counted"
 kept=$(cat run/arrivals_per_s)

@@ -329,7 +329,7 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
       "  moetune tune\n"
       "  moetune tune --model DIR --workload chat --budget 20m\n"
       "  moetune tune --resume\n\n"
-      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory, 5 the box spoils every measurement, 130 interrupted with state saved.");
+      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory or keeps --slo, 5 the box spoils every measurement, 130 interrupted with state saved.");
   add_text_option(command, "--space", options->space, "NAME|FILE", "What may vary; see 'moetune list spaces'");
   add_text_option(command, "--searcher", options->searcher, "NAME", "Who proposes; see 'moetune list searchers'");
   add_parsed_option(

@@ -194,7 +194,7 @@ std::optional<Objection> objection_to_load(const Workload& workload, const Engin
   const int most = workload.poisson_arrivals ? 2 * workload.sequences : workload.sequences;
   if (options.max_sequences > most)
     return Objection{"max_sequences",
-                     fmt::format("{} with never more than {} requests at once", options.max_sequences, most),
+                     fmt::format("{} where never more than {} can run at once", options.max_sequences, most),
                      fmt::format("1 .. {}, auto", most)};
   const bool repeats_prompts = workload.rounds > 1 || (workload.prewarmed && workload.typed_pieces > 1);
   if (!options.prefix_cache && !repeats_prompts)
