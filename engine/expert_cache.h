@@ -70,6 +70,8 @@ class ExpertCache {
   // Waves of a layer's step, from capacities alone.
   int waves_at_most(int moe_layer, std::int64_t tokens, int k) const;
 
+  // Between steps nothing is in use.
+  void begin_step() { directory_.release_all(); }
   // Begins to bring in experts that a layer still to come in this step, or the first one of the next, is expected to ask
   // for, and returns at once. During the last wave of a layer or between steps: what that wave uses stays where it is.
   // The next begin_layer() waits for them. Memory of the device has to be the host's.
@@ -80,6 +82,7 @@ class ExpertCache {
     std::int32_t expert = 0;
   };
   void prewarm(std::span<const HotExpert> hottest_first);
+
   // (experts) i32: slots of the experts of this wave; others may appear only where there is a single wave.
   Tensor wave_table() const;
   const void* slots() const { return slots_.data(); }

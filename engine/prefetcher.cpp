@@ -64,6 +64,7 @@ void Prefetcher::begin_step(Rank& rank, std::int64_t tokens) {
   token_ids_.resize(static_cast<std::size_t>(tokens));
   copy_to_host(rank.device, rank.scratch.ids.view().data(), token_ids_.data(),
                tokens * element_bytes(NumberType::i32));
+  rank.cache->begin_step();
   if (!rank.is_one_each) return;
   const LayerChoice nothing{.ids = {}, .token_ids = token_ids_, .k = rank.top_k};
   fetch(rank, 0, predictor_.predict(0, nothing, rank.cache->fair_share(0)));

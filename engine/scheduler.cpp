@@ -9,7 +9,8 @@ Scheduler::Scheduler(const EngineLimits& limits, bool prefix_cache)
     : limits_(limits), prefix_cache_(prefix_cache), slots_(static_cast<std::size_t>(limits.sequences)) {}
 
 int Scheduler::add(const ServedRequest& request) {
-  assert(request.prompt_tokens >= 1 && request.prompt_tokens + request.answer_tokens <= std::ssize(request.text));
+  assert(request.prompt_tokens >= 1 &&
+         request.prompt_tokens + request.answer_tokens <= std::ssize(request.text));
   const int number = static_cast<int>(requests_.size());
   requests_.push_back(request);
   waiting_.push_back(number);
@@ -91,8 +92,8 @@ void Scheduler::plan_decoding(Batch& batch, int most_steps) const {
   }
   for (int step = 1; step <= batch.decode_steps; ++step)
     for (const StepToken& token : batch.tokens)
-      batch.forced.push_back(
-          request_of(slots_[static_cast<std::size_t>(token.sequence)]).text[static_cast<std::size_t>(token.position + step)]);
+      batch.forced.push_back(request_of(slots_[static_cast<std::size_t>(token.sequence)])
+                                 .text[static_cast<std::size_t>(token.position + step)]);
 }
 
 Batch Scheduler::next(int most_decode_steps) {
@@ -117,7 +118,10 @@ void Scheduler::answered(Slot& slot, int step, std::vector<ServedToken>& out) {
   const ServedRequest& request = request_of(slot);
   const int index = slot.answered++;
   const bool is_last = slot.answered >= request.answer_tokens;
-  out.push_back({.request = slot.request, .step = step, .index = request.answer_tokens == 0 ? -1 : index, .is_last = is_last});
+  out.push_back({.request = slot.request,
+                 .step = step,
+                 .index = request.answer_tokens == 0 ? -1 : index,
+                 .is_last = is_last});
   if (is_last) slot.request = -1;
 }
 
@@ -127,7 +131,8 @@ std::vector<ServedToken> Scheduler::ran(const Batch& batch) {
     for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
       const StepToken& token = batch.tokens[i];
       Slot& slot = slots_[static_cast<std::size_t>(token.sequence)];
-      const std::int32_t id = step == 0 ? token.id : batch.forced[static_cast<std::size_t>(step - 1) * batch.tokens.size() + i];
+      const std::int32_t id =
+          step == 0 ? token.id : batch.forced[static_cast<std::size_t>(step - 1) * batch.tokens.size() + i];
       slot.cached.resize(static_cast<std::size_t>(slot.position));
       slot.cached.push_back(id);
       const bool reads_prompt = ++slot.position < request_of(slot).prompt_tokens;

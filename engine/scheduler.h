@@ -1,10 +1,11 @@
-// Continuous batching: which tokens the engine's next step holds. Requests join and leave while others run: each takes a free
-// slot, its prompt is read in pieces beside the others' decode tokens, and with its last token the slot is free again.
-// Start at Scheduler::next().
+// Continuous batching: which tokens the engine's next step holds. Requests join and leave while others run:
+// each takes a free slot, its prompt is read in pieces beside the others' decode tokens, and with its last
+// token the slot is free again. Start at Scheduler::next().
 //
-// It knows no clock and runs nothing. Whoever drives it runs the batch (Engine::forward() or decode()) and reports that with
-// ran(). Three knobs act here: max_sequences is the number of slots and prefill_chunk the tokens of a step, both through the
-// engine's limits; prefix_cache decides whether a request begins behind what a free slot's KV cache already holds of its prompt.
+// It knows no clock and runs nothing. Whoever drives it runs the batch (Engine::forward() or decode()) and
+// reports that with ran(). Three knobs act here: max_sequences is the number of slots and prefill_chunk the
+// tokens of a step, both through the engine's limits; prefix_cache decides whether a request begins behind
+// what a free slot's KV cache already holds of its prompt.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@
 namespace moetune {
 
 struct ServedRequest {
-  std::span<const std::int32_t> text;  // prompt and the answer it is made to give; must stay until its last token is out
+  std::span<const std::int32_t>
+      text;  // prompt and the answer it is made to give; must stay until its last token is out
   int prompt_tokens = 1;
   int answer_tokens = 0;  // 0: the prompt is only read, for a later request to find in the KV cache
 };
@@ -56,8 +58,8 @@ class Scheduler {
 
  private:
   struct Slot {
-    int request = -1;                  // none: free
-    int position = 0;                  // of the next token to feed
+    int request = -1;  // none: free
+    int position = 0;  // of the next token to feed
     int answered = 0;
     std::vector<std::int32_t> cached;  // what its KV cache holds
     std::int64_t last_used = 0;
@@ -69,7 +71,9 @@ class Scheduler {
   bool is_decoding(const Slot& slot) const;
   void add_prompts(std::vector<StepToken>& tokens) const;
   void plan_decoding(Batch& batch, int most_steps) const;
-  const ServedRequest& request_of(const Slot& slot) const { return requests_[static_cast<std::size_t>(slot.request)]; }
+  const ServedRequest& request_of(const Slot& slot) const {
+    return requests_[static_cast<std::size_t>(slot.request)];
+  }
   void answered(Slot& slot, int step, std::vector<ServedToken>& out);
 
   EngineLimits limits_;

@@ -142,7 +142,18 @@ std::vector<double> next_layer_recall(const RoutingTrace& trace) {
   return recall;
 }
 
+double mean(std::span<const double> values) {
+  return values.empty()
+             ? 0.0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 }  // namespace
+
+double TraceStatistics::mean_same_as_last_token() const { return mean(same_as_last_token); }
+double TraceStatistics::mean_next_layer_recall() const {
+  return next_layer_recall.empty() ? 0.0 : mean(std::span(next_layer_recall).subspan(1));
+}
 
 TraceStatistics trace_statistics(const RoutingTrace& trace) {
   TraceStatistics statistics;

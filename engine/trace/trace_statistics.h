@@ -25,6 +25,9 @@ struct TraceStatistics {
   std::vector<double> mass_of_first;
   // Of the experts of a layer, those that its gate chose one layer earlier; per layer, 0 for the first.
   std::vector<double> next_layer_recall;
+
+  double mean_same_as_last_token() const;
+  double mean_next_layer_recall() const;  // without the first layer, which has none before it
 };
 
 TraceStatistics trace_statistics(const RoutingTrace& trace);

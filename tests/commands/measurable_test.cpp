@@ -9,7 +9,6 @@
 namespace moetune {
 namespace {
 
-
 Study study_of(const std::string& workload) {
   Study study;
   study.model.name = "a model";
@@ -20,11 +19,15 @@ Study study_of(const std::string& workload) {
   return study;
 }
 
-std::string reason(const std::string& metric, const Study& study) { return why_not_measurable(metric, study).reason; }
+std::string reason(const std::string& metric, const Study& study) {
+  return why_not_measurable(metric, study).reason;
+}
 
 TEST(Measurable, WhatEveryStudyHas) {
-  for (const char* metric : {"tpot_ms", "ttft_ms", "tokens_per_s", "goodput_per_s", "kl_mean", "router_mass", "device_bytes", "tax_share"})
-    for (const std::string& workload : workload_names()) EXPECT_EQ(reason(metric, study_of(workload)), "") << metric << " of " << workload;
+  for (const char* metric : {"tpot_ms", "ttft_ms", "tokens_per_s", "goodput_per_s", "kl_mean", "router_mass",
+                             "device_bytes", "tax_share"})
+    for (const std::string& workload : workload_names())
+      EXPECT_EQ(reason(metric, study_of(workload)), "") << metric << " of " << workload;
 }
 
 TEST(Measurable, WhatDependsOnTheWorkload) {
@@ -50,7 +53,8 @@ TEST(Measurable, WhatDependsOnMachineAndModel) {
   study.counts_energy = true;
   EXPECT_EQ(reason("joules_per_token", study), "");
   study.device = DeviceKind::cuda;
-  for (const char* metric : {"task_tax_ms", "tax_share", "goodput_per_s"}) EXPECT_NE(reason(metric, study), "") << metric;
+  for (const char* metric : {"task_tax_ms", "tax_share", "goodput_per_s"})
+    EXPECT_NE(reason(metric, study), "") << metric;
   study.model.is_synthetic = true;
   EXPECT_TRUE(has_text(reason("kl_mean", study), "synthetic weights"));
   study.model.moe_layers = {false};

@@ -1,4 +1,5 @@
-// The knobs of a load say who runs when and what is read again, never what comes out: the same bits as one request alone.
+// The knobs of a load say who runs when and what is read again, never what comes out: the same bits as one
+// request alone.
 #include "engine/scheduler.h"
 
 #include <map>
@@ -16,7 +17,9 @@ std::vector<ServedRequest> requests_over(std::span<const std::int32_t> ids) {
   std::vector<ServedRequest> requests;
   for (const int more : {0, 6})
     for (const int begin : {0, 5, 11})
-      requests.push_back({.text = ids.subspan(static_cast<std::size_t>(begin)), .prompt_tokens = 9 + more, .answer_tokens = 4});
+      requests.push_back({.text = ids.subspan(static_cast<std::size_t>(begin)),
+                          .prompt_tokens = 9 + more,
+                          .answer_tokens = 4});
   return requests;
 }
 
@@ -50,18 +53,21 @@ TEST_F(LoadKnobs, ChangeNoBitOfAnyAnswer) {
     Engine engine = engine_over(golden_);
     alone[i] = answers(engine, std::span(requests_).subspan(static_cast<std::size_t>(i), 1))[0];
   }
-  for (const Settings& settings : std::vector<Settings>{{},
-                                                        {{"max_sequences", "1"}},
-                                                        {{"max_sequences", "2"}},
-                                                        {{"prefix_cache", "off"}},
-                                                        {{"prefill_chunk", "4"}},
-                                                        {{"cpu_threads", "1"}},
-                                                        {{"max_sequences", "1"}, {"prefix_cache", "off"}, {"prefill_chunk", "5"}}}) {
+  for (const Settings& settings :
+       std::vector<Settings>{{},
+                             {{"max_sequences", "1"}},
+                             {{"max_sequences", "2"}},
+                             {{"prefix_cache", "off"}},
+                             {{"prefill_chunk", "4"}},
+                             {{"cpu_threads", "1"}},
+                             {{"max_sequences", "1"}, {"prefix_cache", "off"}, {"prefill_chunk", "5"}}}) {
     Engine engine = engine_over(golden_, settings, sequences);
     const auto together = answers(engine, requests_);
     ASSERT_EQ(together.size(), alone.size());
     for (const auto& [request, logits] : together)
-      expect_identical(logits, alone[request], settings.empty() ? "defaults" : settings.front().first + "=" + settings.front().second);
+      expect_identical(
+          logits, alone[request],
+          settings.empty() ? "defaults" : settings.front().first + "=" + settings.front().second);
   }
 }
 
@@ -71,7 +77,8 @@ TEST_F(LoadKnobs, PrefixCacheSavesWhatWasReadBefore) {
   Engine again = engine_over(golden_, {{"prefix_cache", "off"}}, sequences);
   answers(again, requests_);
   EXPECT_EQ(again.stats().tokens, 3 * (9 + 3) + 3 * (15 + 3));
-  EXPECT_EQ(kept.stats().tokens, again.stats().tokens - 3 * (9 + 3)) << "the second three begin behind the first three";
+  EXPECT_EQ(kept.stats().tokens, again.stats().tokens - 3 * (9 + 3))
+      << "the second three begin behind the first three";
 }
 
 TEST_F(LoadKnobs, MaxSequencesSizesTheKvCache) {

@@ -1,4 +1,5 @@
-// Which tokens a step holds: requests join and leave, prompts are read beside answers, KV caches are found again.
+// Which tokens a step holds: requests join and leave, prompts are read beside answers, KV caches are found
+// again.
 #include "engine/scheduler.h"
 
 #include <map>
@@ -62,7 +63,8 @@ TEST(Scheduler, FeedsEveryTokenOnceAtItsPlace) {
       fed.push_back(token.id);
       if (token.wants_logits) wanting.push_back(token.position);
     }
-    for (int step = 1; step < batch.decode_steps; ++step) fed.push_back(batch.forced[static_cast<std::size_t>(step - 1)]);
+    for (int step = 1; step < batch.decode_steps; ++step)
+      fed.push_back(batch.forced[static_cast<std::size_t>(step - 1)]);
     scheduler.ran(batch);
   }
   EXPECT_EQ(fed, counted(50, 8)) << "all but the last token of the answer";
@@ -83,7 +85,8 @@ TEST(Scheduler, APromptJoinsBesideAnswers) {
   batch = scheduler.next(10);
   EXPECT_EQ(shape_of(batch), "0:1 1:3 x0");
   EXPECT_EQ(scheduler.ran(batch).size(), 2U) << "a token of each";
-  EXPECT_EQ(shapes(scheduler), (std::vector<std::string>{"0:1 1:1 x1", "0:1 x2"})) << "the second one leaves, the first goes on";
+  EXPECT_EQ(shapes(scheduler), (std::vector<std::string>{"0:1 1:1 x1", "0:1 x2"}))
+      << "the second one leaves, the first goes on";
 }
 
 TEST(Scheduler, WhoFindsNoFreeSlotWaitsInLine) {

@@ -9,15 +9,18 @@ namespace {
 RunTimes two_requests() {
   RunTimes times;
   // First tokens after 15 and 40 ms, of which 5 and 10 in the queue; 2 and 4 ms per token.
-  times.requests = {{.arrived_ms = 5, .began_ms = 10, .first_ms = 20, .last_ms = 40, .task = 0, .tokens = 11},
-                    {.arrived_ms = 10, .began_ms = 20, .first_ms = 50, .last_ms = 90, .task = 1, .tokens = 11}};
+  times.requests = {
+      {.arrived_ms = 5, .began_ms = 10, .first_ms = 20, .last_ms = 40, .task = 0, .tokens = 11},
+      {.arrived_ms = 10, .began_ms = 20, .first_ms = 50, .last_ms = 90, .task = 1, .tokens = 11}};
   times.task_ms = {35, 80};
   times.loading_ms = 6.0;
   times.communication_ms = 4.0;
   return times;
 }
 
-std::int64_t kept(const std::string& metric, double limit_ms) { return kept_of(two_requests(), {metric, limit_ms}); }
+std::int64_t kept(const std::string& metric, double limit_ms) {
+  return kept_of(two_requests(), {metric, limit_ms});
+}
 
 TEST(ServiceLevel, IsAboutTheSingleRequest) {
   EXPECT_EQ(kept("ttft", 14.9), 0);

@@ -26,23 +26,31 @@ TEST_F(WorkloadRun, ChatIsOnePromptAndItsTokens) {
   EXPECT_DOUBLE_EQ(times.seconds, 0.045);
 }
 
-// Steps of 12 tokens: the second prompt begins in the first one's step, and answers go on beside what is left of prompts.
+// Steps of 12 tokens: the second prompt begins in the first one's step, and answers go on beside what is left
+// of prompts.
 TEST_F(WorkloadRun, SequencesStepSideBySide) {
   const RunTimes times = run({.name = "w", .prompt_tokens = 10, .output_tokens = 4, .sequences = 3});
   EXPECT_EQ(times.first_token_ms(), (std::vector<double>{12, 24, 33}));
-  EXPECT_EQ(times.token_ms, (std::vector<double>{12, 9, 9, 3, 3, 3, 2, 2, 1})) << "ever fewer beside the last one";
+  EXPECT_EQ(times.token_ms, (std::vector<double>{12, 9, 9, 3, 3, 3, 2, 2, 1}))
+      << "ever fewer beside the last one";
   EXPECT_EQ(times.output_tokens, 12);
   EXPECT_EQ(tokens_, 3 * 13);
   EXPECT_DOUBLE_EQ(times.seconds, 0.039);
 }
 
 Workload agent() {
-  return {.name = "agent", .prompt_tokens = 20, .output_tokens = 4, .rounds = 3, .round_prompt_tokens = 6, .tool_gap_seconds = 0.01};
+  return {.name = "agent",
+          .prompt_tokens = 20,
+          .output_tokens = 4,
+          .rounds = 3,
+          .round_prompt_tokens = 6,
+          .tool_gap_seconds = 0.01};
 }
 
 TEST_F(WorkloadRun, RoundsGoOnInTheSameContext) {
   const RunTimes times = run(agent());
-  EXPECT_EQ(times.first_token_ms(), (std::vector<double>{20, 7, 7})) << "the answer's last token, and six new ones";
+  EXPECT_EQ(times.first_token_ms(), (std::vector<double>{20, 7, 7}))
+      << "the answer's last token, and six new ones";
   EXPECT_EQ(times.token_ms.size(), 9U);
   EXPECT_EQ(times.output_tokens, 12);
   EXPECT_EQ(tokens_, agent().context_tokens() - 1) << "all but the very last token is fed";
@@ -86,11 +94,14 @@ TEST_F(WorkloadRun, WithoutReadingAheadThePromptIsReadAfterTheLastKey) {
   Workload cold = typed(10.0);
   cold.prewarmed = false;
   EXPECT_EQ(run(cold).first_token_ms(), std::vector<double>{320.0});
-  EXPECT_EQ(run(typed(10.0), 0, options_with({{"prefix_cache", "off"}})).first_token_ms(), std::vector<double>{320.0}) << "nothing could be kept";
+  EXPECT_EQ(run(typed(10.0), 0, options_with({{"prefix_cache", "off"}})).first_token_ms(),
+            std::vector<double>{320.0})
+      << "nothing could be kept";
   EXPECT_EQ(tokens_, 320);
 }
 
-// Typed all at once, the last piece waits for the seven before it; one every 30 ms, for what they lack of 40 ms each.
+// Typed all at once, the last piece waits for the seven before it; one every 30 ms, for what they lack of 40
+// ms each.
 TEST_F(WorkloadRun, WhatIsTypedFasterThanItIsReadPilesUp) {
   EXPECT_EQ(run(typed(0.0)).first_token_ms(), std::vector<double>{320.0});
   EXPECT_EQ(run(typed(0.03)).first_token_ms(), std::vector<double>{320.0 - 7 * 30.0});
@@ -107,7 +118,8 @@ TEST_F(WorkloadRun, APromptShorterThanItsPiecesArrivesTokenByToken) {
 TEST_F(WorkloadRun, LongPromptsAreCutIntoSteps) {
   const Workload workload{.name = "w", .prompt_tokens = 700, .output_tokens = 2};
   EXPECT_EQ(limits_of(workload, {}).step_tokens, 512);
-  EXPECT_EQ(limits_of(workload, default_options(DeviceKind::cuda)).step_tokens, 700) << "a GPU takes up to 2,048 at once";
+  EXPECT_EQ(limits_of(workload, default_options(DeviceKind::cuda)).step_tokens, 700)
+      << "a GPU takes up to 2,048 at once";
   run(workload);
   EXPECT_EQ(tokens_, 701);
 }
@@ -144,17 +156,20 @@ TEST_F(WorkloadRun, AnAnswerOfOneTokenHasNoTimePerToken) {
 TEST_F(WorkloadRun, TypedPromptsAreAlsoTimedWithoutReadingAhead) {
   const Workload workload = typed(10.0);
   Engine engine(checkpoint_, {}, limits_of(workload, {}));
-  const LatencyResult result = measure_latency(engine, workload, text_, 0.05, [](const std::string&) {}, {}, one_ms_per_token);
+  const LatencyResult result =
+      measure_latency(engine, workload, text_, 0.05, [](const std::string&) {}, {}, one_ms_per_token);
   EXPECT_EQ(result.metrics.at("ttft_ms").value, 40.0);
   EXPECT_EQ(result.metrics.at("ttft_whole_ms").value, 320.0);
-  EXPECT_NE(result.metrics.at("ttft_ms").stopped.find("counted"), std::string::npos) << "pauses were not waited for";
+  EXPECT_NE(result.metrics.at("ttft_ms").stopped.find("counted"), std::string::npos)
+      << "pauses were not waited for";
 }
 
 TEST_F(WorkloadRun, AnAgentsTaskIsMeasuredAsAWhole) {
   Workload workload = agent();
   workload.slo = {"task", 43.5};
   Engine engine(checkpoint_, {}, limits_of(workload, {}));
-  const LatencyResult result = measure_latency(engine, workload, text_, 0.05, [](const std::string&) {}, {}, one_ms_per_token);
+  const LatencyResult result =
+      measure_latency(engine, workload, text_, 0.05, [](const std::string&) {}, {}, one_ms_per_token);
   EXPECT_NEAR(result.metrics.at("task_ms").value, 43.0, 1e-9);
   EXPECT_EQ(result.metrics.at("task_tax_ms").value, 0.0) << "all experts are in memory";
   EXPECT_NEAR(result.metrics.at("goodput_per_s").value, 1.0 / 0.043, 1e-6);
@@ -171,14 +186,16 @@ TEST(LoadRules, AKnobThatCouldHaveNoEffectIsNoConfiguration) {
   EXPECT_FALSE(objection_to_load(typed(0.1), options_with({{"prefix_cache", "off"}})));
   Workload busy = chat;
   busy.poisson_arrivals = true;
-  EXPECT_FALSE(objection_to_load(busy, options_with({{"max_sequences", "4"}}))) << "four requests can be there at once";
+  EXPECT_FALSE(objection_to_load(busy, options_with({{"max_sequences", "4"}})))
+      << "four requests can be there at once";
   EXPECT_TRUE(objection_to_load(busy, options_with({{"max_sequences", "5"}})));
   EXPECT_EQ(limits_of(busy, options_with({{"max_sequences", "4"}})).sequences, 4);
 }
 
 TEST(LoadRules, CountedPausesAreNamed) {
   EXPECT_EQ(pauses_note({.name = "chat"}), "");
-  EXPECT_NE(pauses_note(agent()).find("10 ms of each 10 ms are played"), std::string::npos) << pauses_note(agent());
+  EXPECT_NE(pauses_note(agent()).find("10 ms of each 10 ms are played"), std::string::npos)
+      << pauses_note(agent());
   EXPECT_NE(pauses_note(typed(0.1)).find("between keys are counted"), std::string::npos);
   EXPECT_NE(pauses_note({.name = "w", .poisson_arrivals = true}).find("idle time"), std::string::npos);
 }

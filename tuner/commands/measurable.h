@@ -1,5 +1,5 @@
-// Which metrics a study can have no value of, and why: what cannot be measured cannot be searched for, and that is said before
-// anything is. Start at why_not_measurable().
+// Which metrics a study can have no value of, and why: what cannot be measured cannot be searched for, and
+// that is said before anything is. Start at why_not_measurable().
 #pragma once
 
 #include <string>

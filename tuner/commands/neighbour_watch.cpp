@@ -15,10 +15,10 @@ namespace moetune {
 namespace {
 
 constexpr std::chrono::seconds between_looks(2);
+constexpr std::size_t short_form = 12;  // "0000:01:00.0"
 
 // PCI addresses are written with four or eight digits of the domain, in either case.
 bool is_same_gpu(std::string_view one, std::string_view other) {
-  constexpr std::size_t short_form = 12;  // "0000:01:00.0"
   const auto tail = [](std::string_view id) {
     return id.substr(id.size() - std::min(id.size(), short_form));
   };

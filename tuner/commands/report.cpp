@@ -1,4 +1,4 @@
-// moetune report: a run directory rendered again: front, verdict, profile, report.md, front.csv.
+// moetune report: a run directory rendered again: front, verdict, profile, report.html, report.md, front.csv.
 #include <memory>
 #include <string>
 
@@ -55,7 +55,7 @@ ExitCode run_report(const ReportOptions& options) {
 
 Command add_report_command(CLI::App& program) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App& command = add_subcommand(program, "report", "Render a run directory again (Markdown, CSV, JSON)",
+  CLI::App& command = add_subcommand(program, "report", "Render a run directory again (HTML, Markdown, CSV, JSON)",
                                      "Needs no engine and no model: everything comes from the files of the run.\n\n"
                                      "  moetune report runs/latest --gate lossless\n"
                                      "  moetune report --history runs");

@@ -12,7 +12,8 @@ namespace moetune {
 namespace fs = std::filesystem;
 
 TemporaryFolder::TemporaryFolder() : path_((fs::temp_directory_path() / "moetune-XXXXXX").string()) {
-  if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + ": cannot be made: " + std::strerror(errno));
+  if (::mkdtemp(path_.data()) == nullptr)
+    throw std::runtime_error(path_ + ": cannot be made: " + std::strerror(errno));
 }
 
 TemporaryFolder::~TemporaryFolder() {

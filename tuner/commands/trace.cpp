@@ -116,13 +116,14 @@ void require_same_model(const RoutingTrace& trace, const Model& model, const std
 }
 
 // Why the three sizes cannot be measured; empty: they can.
-std::string obstacle_to_check(const RoutingTrace& trace, const Model& model, const TraceOptions& options) {
+std::string obstacle_to_check(const RoutingTrace& trace, const Model& model, const EngineLimits& limits,
+                              const TraceOptions& options) {
   if (options.no_check) return "--no-check";
   if (fewest_slots(trace) == all_experts(trace)) return "every token asks for all experts";
   EngineOptions smallest = model.options;
   smallest.expert_cache_bytes = fewest_slots(trace) * expert_bytes(model.checkpoint->spec(), smallest);
   if (smallest.reroute_margin > 0.0) return "reroute_margin makes the routing depend on the cache";
-  const auto objection = objection_to_options(model.checkpoint->spec(), smallest, {});
+  const auto objection = objection_to_options(model.checkpoint->spec(), smallest, limits);
   return objection ? objection->text() : "";
 }
 
@@ -174,7 +175,7 @@ ExitCode run_trace_command(const TraceOptions& options) {
     }
     console.log("replaying");
     report.analysis = analyse_trace(report.trace);
-    report.why_unchecked = obstacle_to_check(report.trace, model, options);
+    report.why_unchecked = obstacle_to_check(report.trace, model, limits, options);
     if (report.why_unchecked.empty())
       report.check = check_trace(model.checkpoint, model.options, limits, report.trace, report.analysis.lru,
                                  [&](const std::string& words) { console.log(words); });

@@ -18,6 +18,11 @@ struct TraceReport {
   std::optional<TraceCheck> check;
   std::string why_unchecked;  // where there is no check
   std::string text;           // which text the trace is of
+
+  // Of an lru cache; where there is a check.
+  double predicted_step_ms(int slots) const {
+    return check->step_ms(asked_of_cache(trace, analysis.lru, slots));
+  }
 };
 
 nlohmann::json to_json_value(const TraceReport& report);

@@ -71,13 +71,21 @@ ComparedPoint point_of(const ProfilePoint& point, const Slo& slo) {
   return made;
 }
 
-// A run that was told a price has it in its numbers.
-void price_from_run(ComparedBox& box) {
-  const Measurement* price = find(box.recommended.metrics, "usd_per_mtok");
-  const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
-  if (box.price.usd_per_hour || price == nullptr || rate == nullptr) return;
-  box.price.usd_per_hour = price->value * rate->value * 3600.0 / 1e6;
-  box.price.source += (box.price.source.empty() ? "" : "; ") + std::string("rent as its run was told");
+// A run that was told a price has it in its numbers: exactly where price and rate come from one measurement,
+// as on the front; medians of a final round are medians of each by itself.
+void price_from_run(ComparedBox& box, const LaunchProfile& profile) {
+  if (box.price.usd_per_hour) return;
+  std::vector<Metrics> candidates;
+  for (const ProfilePoint& point : profile.front) candidates.push_back(metrics_of(point));
+  candidates.push_back(box.recommended.metrics);
+  for (const Metrics& metrics : candidates) {
+    const Measurement* price = find(metrics, "usd_per_mtok");
+    const Measurement* rate = find(metrics, "tokens_per_s");
+    if (price == nullptr || rate == nullptr) continue;
+    box.price.usd_per_hour = price->value * rate->value * 3600.0 / 1e6;
+    box.price.source += (box.price.source.empty() ? "" : "; ") + std::string("rent as its run was told");
+    return;
+  }
 }
 
 }  // namespace
@@ -137,7 +145,7 @@ ComparedBox compared(const LaunchProfile& profile, const std::string& from, cons
                  : judgement.verdict == GateVerdict::met   ? "meets " + profile.gate
                                                            : "misses " + profile.gate;
   if (profile.synthetic_weights) box.remark = "synthetic weights: accuracy is not known";
-  price_from_run(box);
+  price_from_run(box, profile);
   return box;
 }
 

@@ -113,6 +113,7 @@ std::string front_in_numbers(const RunReport& report) {
 
 std::string final_round(const RunReport& report) {
   if (!report.verdict.final_round) return "";
+  const std::int64_t passes = report.verdict.final_round->passes;
   const MetricColumn column(report.objectives.front().metric, report.trials);
   std::vector<HtmlRow> rows;
   for (const Finalist& finalist : report.verdict.final_round->finalists) {
@@ -128,10 +129,12 @@ std::string final_round(const RunReport& report) {
   }
   return html_section(
       "final-round", "The final round",
-      html_paragraph(fmt::format(
-          "{} passes: in each, every finalist was measured once in a fresh process, in turns. The "
-          "ratio is taken within a pass.",
-          report.verdict.final_round->passes)) +
+      html_paragraph(
+          fmt::format("{} passes, each a fresh process that measured every finalist once. Ratios are "
+                      "taken within a pass, where the machine's mood is the same{}.",
+                      passes,
+                      passes < 6 ? "; so few passes have no 95 % interval"
+                                 : "; their intervals hold for all finalists at once")) +
           html_table("Finalists measured again in turns",
                      {"trial", "role", column.heading(), "over the first one's", "in the search"}, rows));
 }

@@ -20,13 +20,15 @@ std::string file_in(const std::string& folder) { return folder + "/arrivals_per_
 
 }  // namespace
 
-double completed_per_s(Engine& engine, const Workload& workload, const TokenSource& text, const StepPrice& price) {
+double completed_per_s(Engine& engine, const Workload& workload, const TokenSource& text,
+                       const StepPrice& price) {
   Workload at_once = workload;
   at_once.arrivals_per_s = 0.0;
   std::vector<double> per_s;
   for (int run = 0; run <= capacity_runs; ++run) {
     const RunTimes times = run_workload(engine, at_once, text, static_cast<std::uint64_t>(run), price);
-    if (run > 0) per_s.push_back(static_cast<double>(times.requests.size()) / times.seconds);  // the first one warms up
+    if (run > 0)
+      per_s.push_back(static_cast<double>(times.requests.size()) / times.seconds);  // the first one warms up
   }
   return median(per_s);
 }

@@ -12,11 +12,14 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-void append(std::vector<double>& all, const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); }
+void append(std::vector<double>& all, const std::vector<double>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
 }  // namespace
 
-Measurement over_runs(const std::vector<double>& runs, const std::vector<double>& single, const std::string& stopped) {
+Measurement over_runs(const std::vector<double>& runs, const std::vector<double>& single,
+                      const std::string& stopped) {
   Measurement measurement = time_measurement(runs, stopped);
   measurement.p99 = p99(single);
   measurement.n = std::ssize(single);

@@ -17,8 +17,8 @@ class LoadSamples {
   LoadSamples(const Workload& workload, bool knows_tax) : workload_(workload), knows_tax_(knows_tax) {}
 
   void add(const RunTimes& times);
-  // goodput_per_s, queue_ms, request_tpot_ms, task_ms, task_tax_ms: those that the workload has. At least one run.
-  // stopped: why measuring ended.
+  // goodput_per_s, queue_ms, request_tpot_ms, task_ms, task_tax_ms: those that the workload has. At least one
+  // run. stopped: why measuring ended.
   Metrics metrics(const std::string& stopped) const;
 
  private:
@@ -39,6 +39,7 @@ class LoadSamples {
 };
 
 // Median and interval over runs; p99 and n over the single ones.
-Measurement over_runs(const std::vector<double>& runs, const std::vector<double>& single, const std::string& stopped);
+Measurement over_runs(const std::vector<double>& runs, const std::vector<double>& single,
+                      const std::string& stopped);
 
 }  // namespace moetune

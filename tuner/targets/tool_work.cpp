@@ -9,7 +9,8 @@ namespace moetune {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-// A guest is often not told how large its host's cache is; beyond the upper limit a run would take longer than a gap.
+// A guest is often not told how large its host's cache is; beyond the upper limit a run would take longer
+// than a gap.
 constexpr std::size_t least_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_bytes = std::size_t{256} << 20;
 
@@ -33,7 +34,8 @@ void ToolWork::run(double gap_seconds) {
   const auto lines = static_cast<std::int64_t>(memory_.size() / line_bytes);
   do {
     cpu_->pool().parallel_for(lines, lines / cpu_->threads(), [&](std::int64_t begin, std::int64_t stop) {
-      for (std::int64_t line = begin; line < stop; ++line) ++memory_[static_cast<std::size_t>(line) * line_bytes];
+      for (std::int64_t line = begin; line < stop; ++line)
+        ++memory_[static_cast<std::size_t>(line) * line_bytes];
     });
   } while (Clock::now() < end);
 }

@@ -1,8 +1,8 @@
-// What an agent's tools do to the machine: between two rounds every core works for a while on memory of its own, and what the
-// engine had in the processor's caches is gone. Start at ToolWork::run().
+// What an agent's tools do to the machine: between two rounds every core works for a while on memory of its
+// own, and what the engine had in the processor's caches is gone. Start at ToolWork::run().
 //
-// A tool gap is played short: this much of it is really waited for, and really busy; the rest is not waited for at all
-// (reports/decisions/0014-loads.md).
+// A tool gap is played short: this much of it is really waited for, and really busy; the rest is not waited
+// for at all (reports/decisions/0014-loads.md).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace moetune {
 
 class ToolWork {
  public:
-  // The least that is played of a gap; more only where the caches are so large that going through them once takes longer.
+  // The least that is played of a gap; more only where the caches are so large that going through them once
+  // takes longer.
   static constexpr double played_seconds = 0.02;
 
   // gap_seconds: a tool that takes less than played_seconds is played whole.

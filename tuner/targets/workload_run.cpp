@@ -36,7 +36,8 @@ class Run {
         tasks_(tasks_of(workload, text, number, engine_.engine().options().prefix_cache)),
         progress_(tasks_.size()) {
     times_.task_ms.resize(tasks_.size());
-    for (std::size_t task = 0; task < tasks_.size(); ++task) progress_[task].round_began_ms = tasks_[task].arrives_ms;
+    for (std::size_t task = 0; task < tasks_.size(); ++task)
+      progress_[task].round_began_ms = tasks_[task].arrives_ms;
   }
 
   RunTimes operator()() {
@@ -91,10 +92,13 @@ class Run {
     const TaskRequest& request = request_of(sent);
     progress.runs = true;
     ++progress.next;
-    scheduler_.add({.text = tasks_[task].text, .prompt_tokens = request.prompt_tokens, .answer_tokens = request.answer_tokens});
+    scheduler_.add({.text = tasks_[task].text,
+                    .prompt_tokens = request.prompt_tokens,
+                    .answer_tokens = request.answer_tokens});
     sent_.push_back(sent);
     if (request.answer_tokens > 0)
-      times_.requests.push_back({.arrived_ms = arrived_ms, .task = static_cast<int>(task), .tokens = request.answer_tokens});
+      times_.requests.push_back(
+          {.arrived_ms = arrived_ms, .task = static_cast<int>(task), .tokens = request.answer_tokens});
     return true;
   }
 
@@ -114,14 +118,16 @@ class Run {
     const double start_ms = engine_.now_ms();
     std::vector<double> after_ms;
     if (batch.decode_steps > 0) {
-      after_ms = engine_.decode({.first = batch.tokens, .steps = batch.decode_steps, .forced = batch.forced, .sampling = {}});
+      after_ms = engine_.decode(
+          {.first = batch.tokens, .steps = batch.decode_steps, .forced = batch.forced, .sampling = {}});
       step_ms_ = (engine_.now_ms() - start_ms) / batch.decode_steps;
     } else {
       engine_.forward(batch.tokens);
       after_ms.push_back(engine_.now_ms());
     }
     for (const ServedToken& token : scheduler_.ran(batch))
-      came_out(sent_[static_cast<std::size_t>(token.request)], token, after_ms[static_cast<std::size_t>(token.step)]);
+      came_out(sent_[static_cast<std::size_t>(token.request)], token,
+               after_ms[static_cast<std::size_t>(token.step)]);
   }
 
   void came_out(const Sent& sent, const ServedToken& token, double at_ms) {
@@ -172,7 +178,8 @@ std::vector<double> RunTimes::first_token_ms() const {
 
 EngineLimits limits_of(const Workload& workload, const EngineOptions& options) {
   const int longest_step = options.device == DeviceKind::cuda ? 2048 : 512;
-  // Where requests queue, more sequences than the workload counts with can be of use; beyond, all of them run already.
+  // Where requests queue, more sequences than the workload counts with can be of use; beyond, all of them run
+  // already.
   const int sequences = workload.poisson_arrivals && options.max_sequences > 0
                             ? std::min(options.max_sequences, 2 * workload.sequences)
                             : workload.sequences;
@@ -186,7 +193,8 @@ EngineLimits limits_of(const Workload& workload, const EngineOptions& options) {
 std::optional<Objection> objection_to_load(const Workload& workload, const EngineOptions& options) {
   const int most = workload.poisson_arrivals ? 2 * workload.sequences : workload.sequences;
   if (options.max_sequences > most)
-    return Objection{"max_sequences", fmt::format("{} with never more than {} requests at once", options.max_sequences, most),
+    return Objection{"max_sequences",
+                     fmt::format("{} with never more than {} requests at once", options.max_sequences, most),
                      fmt::format("1 .. {}, auto", most)};
   const bool repeats_prompts = workload.rounds > 1 || (workload.prewarmed && workload.typed_pieces > 1);
   if (!options.prefix_cache && !repeats_prompts)
@@ -197,15 +205,21 @@ std::optional<Objection> objection_to_load(const Workload& workload, const Engin
 std::string pauses_note(const Workload& workload) {
   std::vector<std::string> notes;
   if (workload.rounds > 1 && workload.tool_gap_seconds > 0.0)
-    notes.push_back(fmt::format("tool gaps: {:.0f} ms of each {:.0f} ms are played with every core busy, the rest is counted, not waited for; "
-                                "neither is part of a time here",
-                                1e3 * std::min(ToolWork::played_seconds, workload.tool_gap_seconds), 1e3 * workload.tool_gap_seconds));
-  if (workload.typed_pieces > 1) notes.emplace_back("typing: pauses between keys are counted, not waited for");
-  if (workload.poisson_arrivals) notes.emplace_back("arrivals: idle time until the next one is counted, not waited for");
+    notes.push_back(
+        fmt::format("tool gaps: {:.0f} ms of each {:.0f} ms are played with every core busy, the rest is "
+                    "counted, not waited for; "
+                    "neither is part of a time here",
+                    1e3 * std::min(ToolWork::played_seconds, workload.tool_gap_seconds),
+                    1e3 * workload.tool_gap_seconds));
+  if (workload.typed_pieces > 1)
+    notes.emplace_back("typing: pauses between keys are counted, not waited for");
+  if (workload.poisson_arrivals)
+    notes.emplace_back("arrivals: idle time until the next one is counted, not waited for");
   return fmt::format("{}", fmt::join(notes, "; "));
 }
 
-RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run, const StepPrice& price) {
+RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run,
+                      const StepPrice& price) {
   return Run(TimedEngine(engine, price), workload, text, run)();
 }
 

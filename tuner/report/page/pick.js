@@ -1,5 +1,5 @@
-// The picked configuration: its knobs, the command that measures it, every metric beside the default's. Charts that depend
-// on it register with onPick.
+// The picked configuration: its knobs, the command that measures it, every metric beside the default's.
+// Charts that depend on it register with onPick.
 let picked = trialNumbered(data.recommended) || okTrials[0] || null;
 const pickListeners = [];
 const onPick = (listener) => pickListeners.push(listener);
@@ -16,15 +16,21 @@ function knobTable(trial) {
   data.knobs.forEach((knob, i) => {
     if (trial.configuration[i] === null) return;
     const differs = usual && usual.configuration[i] !== trial.configuration[i];
-    body.append(make("tr", {}, make("th", { scope: "row", title: knob.meaning }, knob.name),
-                     make("td", { class: differs ? "changed" : null }, trial.configuration[i]),
-                     make("td", {}, differs ? "default " + (usual.configuration[i] === null ? "none" : usual.configuration[i]) : "")));
+    body.append(make(
+        "tr", {}, make("th", {scope: "row", title: knob.meaning}, knob.name),
+        make("td", {class: differs ? "changed" : null}, trial.configuration[i]),
+        make(
+            "td", {},
+            differs ? "default " + (usual.configuration[i] === null ? "none" : usual.configuration[i]) :
+                      "")));
   });
   return make("table", {}, make("caption", {}, "Configuration"), body);
 }
 
 // "-12.3 %"; "x 17" where per cent would be hard to read.
-const againstText = (ratio) => (ratio > 10 || ratio < 0.1 ? "\u00d7 " + digits(ratio) : `${ratio >= 1 ? "+" : "\u2212"}${Math.abs((ratio - 1) * 100).toFixed(1)} %`);
+const againstText = (ratio) =>
+    (ratio > 10 || ratio < 0.1 ? "\u00d7 " + digits(ratio) :
+                                 `${ratio >= 1 ? "+" : "\u2212"}${Math.abs((ratio - 1) * 100).toFixed(1)} %`);
 
 function metricTable(trial) {
   const usual = trialNumbered(0);
@@ -35,26 +41,42 @@ function metricTable(trial) {
     if (!value) continue;
     const other = usual && usual !== trial ? valueOf(usual, metric) : null;
     const change = other && other.value > 0 && value.value > 0 ? againstText(value.value / other.value) : "";
-    const last = again && again.metrics[metric.name] ? withInterval(measured(again.metrics[metric.name], metric)) : "";
-    body.append(make("tr", {}, make("th", { scope: "row", title: metric.meaning }, heading(metric)), make("td", {}, withInterval(value)), make("td", {}, last),
-                     make("td", {}, value.p99 === null ? "" : digits(value.p99)), make("td", {}, String(value.n)), make("td", {}, change)));
+    const last =
+        again && again.metrics[metric.name] ? withInterval(measured(again.metrics[metric.name], metric)) : "";
+    body.append(make(
+        "tr", {}, make("th", {scope: "row", title: metric.meaning}, heading(metric)),
+        make("td", {}, withInterval(value)), make("td", {}, last),
+        make("td", {}, value.p99 === null ? "" : digits(value.p99)), make("td", {}, String(value.n)),
+        make("td", {}, change)));
   }
   const headings = ["metric", "search (95 % interval)", "final round", "p99", "n", "change"];
-  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Metrics of the picked trial" },
-              make("table", {}, make("caption", {}, "What was measured; change: against the default"), make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text)))), body));
+  return make(
+      "div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Metrics of the picked trial"},
+      make(
+          "table", {}, make("caption", {}, "What was measured; change: against the default"),
+          make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", {scope: "col"}, text)))),
+          body));
 }
 
 function showPicked() {
   const host = byId("picked");
-  if (!picked) { host.hidden = true; return; }
+  if (!picked) {
+    host.hidden = true;
+    return;
+  }
   host.hidden = false;
   const jump = (text, number) => {
     const trial = number === null ? null : trialNumbered(number);
-    return trial && trial !== picked ? make("button", { type: "button", on: { click: () => pick(trial) } }, text) : null;
+    return trial && trial !== picked ?
+        make("button", {type: "button", on: {click: () => pick(trial)}}, text) :
+        null;
   };
   host.replaceChildren(
-    make("h3", {}, `Picked: trial ${picked.trial}, ${roleText(picked)}`),
-    make("p", {}, changes(picked)),
-    make("div", { class: "controls" }, jump("Pick the recommended one", data.recommended), jump("Pick the default", 0), jump("Pick the runner-up", data.runner_up)),
-    make("div", { class: "first" }, make("div", {}, knobTable(picked), commandBlock(measureCommand(picked))), metricTable(picked)));
+      make("h3", {}, `Picked: trial ${picked.trial}, ${roleText(picked)}`), make("p", {}, changes(picked)),
+      make(
+          "div", {class: "controls"}, jump("Pick the recommended one", data.recommended),
+          jump("Pick the default", 0), jump("Pick the runner-up", data.runner_up)),
+      make(
+          "div", {class: "first"}, make("div", {}, knobTable(picked), commandBlock(measureCommand(picked))),
+          metricTable(picked)));
 }

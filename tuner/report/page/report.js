@@ -1,7 +1,9 @@
 // Puts report.html together.
 themeButton();
 const launched = trialNumbered(data.recommended);
-if (launched) byId("launch-command").append(make("p", { class: "note" }, "Measure it again:"), commandBlock(measureCommand(launched)));
+if (launched)
+  byId("launch-command")
+      .append(make("p", {class: "note"}, "Measure it again:"), commandBlock(measureCommand(launched)));
 startFront();
 showPicked();
 startTax();
