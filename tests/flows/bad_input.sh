@@ -140,4 +140,4 @@ mkdir taken && echo hello > taken/file.txt
 refused "taken" tune --run taken --max-trials 1
 [[ $(cat taken/file.txt) == hello ]] || fail "touched a folder that was not its own"
 refused "does not have this command yet" merge
-refused "does not have this command yet" export --anything at all
+refused "does not have this command yet" replay --anything at all

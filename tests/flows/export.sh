@@ -4,10 +4,20 @@
 source "$(dirname "$0")/support/flow.sh"
 
 expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run run --max-trials 5
+# A profile of a model that is known here: the synthetic target has no geometry.
+"$MOETUNE" list models --json | python3 -c '
+import json, sys
+model = next(model for model in json.load(sys.stdin) if model["name"] == "tiny-moe")
+profile = json.load(open("run/profile.json"))
+profile["model"] = {"name": "tiny-moe", "hash": model["model_hash"]}
+profile["configuration"] = {"top_k": "7", "expert_cache": "0.5", "expert_quant": "int8", "router": "cpu", "tensor_parallel": "1", "kv_type": "int8"}
+profile["hardware"]["cpu_cores"] = 8
+json.dump(profile, open("own.json", "w"))'
+expect_exit 0 "$MOETUNE" validate own.json
 given=(--server-model "it's \$(touch pwned)" --gguf "a b.gguf" --kt-weights /kt --kt-method AMXINT4)
 
 # Every profile of the repository, and one of a run, for every server and format.
-profiles=(run)
+profiles=(own.json)
 while IFS= read -r file; do profiles+=("$file"); done < <("$MOETUNE" list profiles --json | python3 -c 'import json, sys; [print(p["file"]) for p in json.load(sys.stdin)]')
 for profile in "${profiles[@]}"; do
   for server in vllm sglang llama.cpp tensorrt-llm ktransformers tgi lmdeploy ollama; do
@@ -17,40 +27,44 @@ for profile in "${profiles[@]}"; do
     done
   done
 done
-expect_exit 0 "$MOETUNE" export --server llama_cpp --gguf m.gguf   # both spellings; the newest run
+expect_exit 0 "$MOETUNE" export own.json --server llama_cpp --gguf m.gguf   # both spellings
 expect_in out.txt '^llama-server'
+expect_exit 0 "$MOETUNE" export --server ollama   # the newest run
+expect_in out.txt '^OLLAMA_CONTEXT_LENGTH=.* ollama serve$'
+expect_exit 2 "$MOETUNE" export run --server vllm --server-model m
+expect_in err.txt "^moetune: --model: not given, and the profile's 'synthetic' is no model here"
 [[ ! -e pwned ]] || fail "a name was run"
 
 # The shell text runs: what it starts gets the arguments.
 mkdir bin
 cat > bin/vllm <<'VLLM'
 #!/bin/sh
-[ "$2" = --help=all ] && { echo "--max-num-seqs --max-model-len --tensor-parallel-size --hf-overrides"; exit 0; }
+[ "$2" = --help=all ] && { echo "--max-num-seqs --max-model-len --tensor-parallel-size --hf-overrides --quantization --kv-cache-dtype"; exit 0; }
 for word in "$@"; do printf '<%s>\n' "$word"; done
 VLLM
 chmod +x bin/vllm
-"$MOETUNE" export run --server vllm "${given[@]}" > command.sh 2>/dev/null
+"$MOETUNE" export own.json --server vllm "${given[@]}" > command.sh 2>/dev/null
 PATH=$PWD/bin:$PATH sh ./command.sh > words.txt
 expect_in words.txt "^<it's \\\$\\(touch pwned\\)>\$"
 [[ ! -e pwned ]] || fail "a name was run"
 
 # --check asks the installed server.
-PATH=$PWD/bin:$PATH expect_exit 0 "$MOETUNE" export run --server vllm --server-model m --check
+PATH=$PWD/bin:$PATH expect_exit 0 "$MOETUNE" export own.json --server vllm --server-model m --check
 expect_in out.txt "max-num-seqs stands in the server's --help"
 sed -i 's/--max-num-seqs//' bin/vllm
-PATH=$PWD/bin:$PATH expect_exit 6 "$MOETUNE" export run --server vllm --server-model m --check
+PATH=$PWD/bin:$PATH expect_exit 6 "$MOETUNE" export own.json --server vllm --server-model m --check
 expect_in out.txt "max-num-seqs is NOT in the server's --help"
-expect_exit 2 "$MOETUNE" export run --server ollama --check
+expect_exit 2 "$MOETUNE" export own.json --server ollama --check
 expect_in err.txt "'ollama serve --help'"
 
 # What is missing or wrong is named.
-expect_exit 2 "$MOETUNE" export run --server vllm
+expect_exit 2 "$MOETUNE" export own.json --server vllm
 expect_in err.txt '^moetune: --server-model: not given'
-expect_exit 2 "$MOETUNE" export run --server llama.cpp
+expect_exit 2 "$MOETUNE" export own.json --server llama.cpp
 expect_in err.txt '^moetune: --gguf: not given'
-expect_exit 2 "$MOETUNE" export run --server vlm
+expect_exit 2 "$MOETUNE" export own.json --server vlm
 expect_in err.txt "'vlm' .accepted: .*vllm"
-expect_exit 2 "$MOETUNE" export run --server vllm --server-model m --format xml
+expect_exit 2 "$MOETUNE" export own.json --server vllm --server-model m --format xml
 expect_in err.txt 'shell, json, yaml, compose, k8s'
 expect_exit 2 "$MOETUNE" export nowhere --server vllm
 expect_in err.txt 'nowhere: no such profile'

@@ -277,8 +277,9 @@ Listing list_servers() {
   Listing listing{.table = {.headings = {"server", "name", "knobs said", "flags", "facts of version"},
                             .alignment = {Align::left, Align::left, Align::right, Align::right, Align::left}},
                   .remarks = wrapped("knobs said: those that the server has a flag, a variable or a default for; 'moetune export --server NAME' says which.", 80, 0)};
+  const std::vector<ServerTable> tables = read_server_tables(server_tables_folder());
   const KnobNames names = read_knob_names(server_tables_folder() + "/names.json");
-  for (const ServerTable& table : read_server_tables(server_tables_folder())) {
+  for (const ServerTable& table : tables) {
     const auto said = std::ranges::count_if(names.knobs, [&](const KnobName& knob) {
       const auto rules = table.settings.find(knob.setting);
       return rules != table.settings.end() && std::ranges::any_of(rules->second, [](const SettingRule& rule) { return rule.none.empty(); });
