@@ -80,7 +80,7 @@ Source source_of(const std::string& argument) {
 }
 
 ModelSpec known_model(const LaunchProfile& profile, const std::string& model_option) {
-  std::optional<ModelSpec> model = known_model_of(profile, model_option);
+  std::optional<ModelSpec> model = model_of_profile(profile, model_option);
   if (!model)
     throw InputError("compare", "the model '" + profile.model + "' is not known here",
                      "--model DIR, its checkpoint");
