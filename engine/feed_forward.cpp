@@ -52,7 +52,7 @@ void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
     if (given[i] < least || given[i] >= rank.spec->experts)
-      throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("0 .. {}", rank.spec->experts - 1));
+      throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("{} .. {}", least, rank.spec->experts - 1));
     for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
       if (given[i] >= 0 && given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
   }

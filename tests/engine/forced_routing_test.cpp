@@ -94,7 +94,8 @@ TEST(ForcedExperts, ThatDoNotExistOrStandTwiceAreRefused) {
     });
     return message_of<InputError>([&] { engine.forward(step_of(model.ids, 0, 2)); });
   };
-  EXPECT_TRUE(has_text(complaint(-1, 0), "layer 0, token 0 of the step: expert -1 (accepted: 0 .. "));
+  EXPECT_TRUE(has_text(complaint(-2, 0), "layer 0, token 0 of the step: expert -2 (accepted: -1 .. "))
+      << "-1 is no expert, as a dropped one";
   EXPECT_TRUE(has_text(complaint(0, 1000), "expert 1000"));
   EXPECT_TRUE(has_text(complaint(1, 1), "expert 1 twice"));
   engine.force_routing({});
