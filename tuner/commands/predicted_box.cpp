@@ -10,6 +10,7 @@
 #include "tuner/commands/step_bytes.h"
 #include "tuner/contender.h"
 #include "tuner/metric_facts.h"
+#include "tuner/nightly_check.h"
 
 namespace moetune {
 namespace {
