@@ -9,6 +9,7 @@
 #include "tuner/choose.h"
 #include "tuner/commands/step_bytes.h"
 #include "tuner/contender.h"
+#include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 
 namespace moetune {

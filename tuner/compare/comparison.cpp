@@ -8,6 +8,7 @@
 
 #include "tuner/accuracy_gate.h"
 #include "tuner/contender.h"
+#include "tuner/launch_profile.h"
 
 namespace moetune {
 namespace {
@@ -110,22 +111,6 @@ std::string box_name(const HardwareFingerprint& hardware) {
   return hardware.cpu_name.empty()
              ? hardware.device
              : fmt::format("{}: {}, {} cores", hardware.device, hardware.cpu_name, hardware.cpu_cores);
-}
-
-Metrics metrics_of(const ProfilePoint& point) {
-  Metrics metrics;
-  for (const Evidence& evidence : point.evidence) {
-    Measurement& measurement = metrics[evidence.metric];
-    measurement.value = evidence.value;
-    measurement.low = evidence.low;
-    measurement.high = evidence.high;
-    measurement.p99 = evidence.p99;
-    measurement.n = evidence.n;
-    measurement.origin = origin_named(evidence.origin, "evidence");
-    measurement.stopped = evidence.stopped;
-    measurement.processes = evidence.processes;
-  }
-  return metrics;
 }
 
 ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price) {

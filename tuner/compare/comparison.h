@@ -65,7 +65,6 @@ std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
 
 std::string box_name(const HardwareFingerprint& hardware);
 
-Metrics metrics_of(const ProfilePoint& point);
 // One box of a comparison as its profile has it; the money is left to settle().
 ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price);
 
