@@ -65,11 +65,9 @@ Measurement measurement_of(const Evidence& evidence) {
 }
 
 json to_json_value(const ProfilePoint& point) {
-  Metrics metrics;
-  for (const Evidence& evidence : point.evidence) metrics[evidence.metric] = measurement_of(evidence);
   json object = {{"trial", point.trial},
                  {"configuration", to_json_value(Configuration{point.configuration})},
-                 {"evidence", to_json_value(metrics)}};
+                 {"evidence", to_json_value(metrics_of(point))}};
   if (!point.rounds.empty()) object["rounds"] = point.rounds;
   return object;
 }
@@ -210,6 +208,12 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   profile.searcher = context.searcher;
   profile.seed = context.seed;
   return profile;
+}
+
+Metrics metrics_of(const ProfilePoint& point) {
+  Metrics metrics;
+  for (const Evidence& evidence : point.evidence) metrics[evidence.metric] = measurement_of(evidence);
+  return metrics;
 }
 
 ProfilePoint profile_point(const Trial& trial) { return point_of(trial); }

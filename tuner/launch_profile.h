@@ -34,6 +34,8 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
 
 // A trial as it stands in a profile.
 ProfilePoint profile_point(const Trial& trial);
+// What a profile holds about one of its points, as a trial's metrics.
+Metrics metrics_of(const ProfilePoint& point);
 
 nlohmann::json to_json_value(const LaunchProfile& profile);
 // Throws InputError for anything that the schema rejects, and for another schema version.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tuner/choose.h"
+#include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 
 namespace moetune {
@@ -201,20 +202,6 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   return conclude(NightlyVerdict::indeterminate,
                   fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would.",
                               measured, per_cent(input.threshold), rounds_needed(slowdown, input.threshold)));
-}
-
-Metrics metrics_of(const ProfilePoint& point) {
-  Metrics metrics;
-  for (const Evidence& evidence : point.evidence)
-    metrics[evidence.metric] = {.value = evidence.value,
-                                .low = evidence.low,
-                                .high = evidence.high,
-                                .p99 = evidence.p99,
-                                .n = evidence.n,
-                                .origin = origin_named(evidence.origin, "evidence"),
-                                .stopped = evidence.stopped,
-                                .processes = evidence.processes};
-  return metrics;
 }
 
 }  // namespace moetune

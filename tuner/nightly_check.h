@@ -71,7 +71,4 @@ struct NightlyResult {
 // 6. The interval lies below the threshold: ok. Otherwise indeterminate.
 NightlyResult judge_nightly(const NightlyInput& input);
 
-// What a profile holds about one of its points, as metrics.
-Metrics metrics_of(const ProfilePoint& point);
-
 }  // namespace moetune

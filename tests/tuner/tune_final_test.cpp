@@ -154,21 +154,25 @@ TEST_F(FinalRoundTest, MoodsOfTheMachineDoNotBecomeGains) {
   runner.setup = {{"mood", 0.8}};
   request.timing_setup = {{"mood", 0.8}, {"timing_only", true}};
   request.finalists = [&](std::span<const Trial> trials) {
-    return finalists(
-        {trials, gate_named("none"), objectives, request.default_configuration, accuracy_parameters(), {}});
+    return finalists({.trials = trials,
+                      .gate = gate_named("none"),
+                      .objectives = objectives,
+                      .default_configuration = request.default_configuration,
+                      .accuracy_parameters = accuracy_parameters(),
+                      .slo = {}});
   };
   double worst_of_search = 0.0;
   for (request.seed = 1; request.seed <= 3; ++request.seed) {
     std::remove(log_file.c_str());
     search();
     const TrialLogContents log = read_trial_log(log_file);
-    const Recommendation choice = choose({log.trials,
-                                          gate_named("none"),
-                                          objectives,
-                                          request.default_configuration,
-                                          accuracy_parameters(),
-                                          {},
-                                          log.measured_again});
+    const Recommendation choice = choose({.trials = log.trials,
+                                          .gate = gate_named("none"),
+                                          .objectives = objectives,
+                                          .default_configuration = request.default_configuration,
+                                          .accuracy_parameters = accuracy_parameters(),
+                                          .slo = {},
+                                          .measured_again = log.measured_again});
     EXPECT_EQ(choice.verdict, Recommendation::Verdict::replaced);
     EXPECT_EQ(choice.trial, 2) << "top_k 6 really is the fastest";
     EXPECT_NEAR(choice.final_round->find(2)->ratio->value, truth.second, 0.015);

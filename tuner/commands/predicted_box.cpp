@@ -10,8 +10,8 @@
 #include "tuner/choose.h"
 #include "tuner/commands/step_bytes.h"
 #include "tuner/contender.h"
+#include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
-#include "tuner/nightly_check.h"
 
 namespace moetune {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tuner/accuracy_gate.h"
 #include "tuner/contender.h"
-#include "tuner/nightly_check.h"
+#include "tuner/launch_profile.h"
 
 namespace moetune {
 namespace {
