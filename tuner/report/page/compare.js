@@ -18,6 +18,8 @@ const said = (value) => digits(value.value) +
                                                      ` (${digits(value.low)} to ${digits(value.high)})`) +
     (value.origin === "measured" ? "" : " " + value.origin);
 
+const shortened = (text) => (text.length > 44 ? text.slice(0, 43) + "\u2026" : text);
+
 function drawMoney() {
   const host = byId("money-chart").querySelector(".chart");
   const points = moneyPoints();
@@ -45,7 +47,7 @@ function drawMoney() {
   for (const each of points.filter((one) => one.isRecommended))
     svg.append(draw(
         "text", {x: sx.place(each.tpot.value) + 12, y: sy.place(each.usd.value) - 8, class: "soft"},
-        `${each.box.box}, ${each.box.model}`));
+        shortened(`${each.box.box}, ${each.box.model}`)));
   cloud(
       host, svg, points.map((each) => {
         const tip = `${each.box.box}, ${each.box.model}${each.isRecommended ? ", recommended" : ""}\n${
