@@ -113,6 +113,12 @@ TEST(PredictedBox, TenTimesTheRateIsATenthOfTheTime) {
   EXPECT_TRUE(has_text(box.remark, "MEASURED ON A CPU"));
 }
 
+TEST(PredictedBox, WhatWantsSeveralDevicesIsNotPredictedForOne) {
+  MeasuredRun run = made_up_run();
+  run.points[2].configuration["tensor_parallel"] = "2";
+  EXPECT_EQ(predicted_box(run, catalogue_box(1'000'000'000), nullptr).front.size(), 2U);
+}
+
 TEST(PredictedBox, AShareOfThePeakIsCarriedOver) {
   const MeasuredRun run = made_up_run();
   CatalogueBox own = catalogue_box(1'000'000'000);

@@ -27,6 +27,6 @@ json.dump({**json.load(open("hostile/hardware.json")), "cpu_name": hostile}, ope
 PY
 "$MOETUNE" report hostile --json >/dev/null 2>&1 || fail "no report of the hostile run"
 
-"$MOETUNE" compare small hostile --usd-per-hour 2.5 --html compare.html --quiet >/dev/null 2>&1 || fail "no comparison"
+"$MOETUNE" compare hostile --usd-per-hour 2.5 --html compare.html --quiet >/dev/null 2>&1 || fail "no comparison"
 
 "$python" "$MOETUNE_SOURCE_DIR/tests/flows/support/report_page.py" "$PWD" "${MOETUNE_SCREENSHOTS:-}" || fail "the page does not do what it should"

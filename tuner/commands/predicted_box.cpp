@@ -1,6 +1,7 @@
 #include "tuner/commands/predicted_box.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,14 @@ double cache_hit_of(const Metrics& metrics) {
 std::string format_of(const ProfilePoint& point) {
   const auto found = point.configuration.find("expert_quant");
   return found == point.configuration.end() ? "checkpoint" : found->second;
+}
+
+// Ranks of a CPU share its memory; on a box of GPUs each would take one, and one is all that is predicted.
+bool takes_one_device(const ProfilePoint& point) {
+  return std::ranges::all_of(std::array{"tensor_parallel", "expert_parallel"}, [&](const char* knob) {
+    const auto ranks = point.configuration.find(knob);
+    return ranks == point.configuration.end() || ranks->second == "1";
+  });
 }
 
 // May it be recommended, as far as accuracy goes?
@@ -138,7 +147,7 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
   const ComparedPoint* best = nullptr;
   made.front.reserve(trials.size());
   for (const Carried& trial : trials) {
-    if (!accurate_enough(run, *trial.point, trial.metrics)) continue;
+    if (!takes_one_device(*trial.point) || !accurate_enough(run, *trial.point, trial.metrics)) continue;
     const auto bytes = static_cast<std::int64_t>(trial.metrics.at("device_bytes").value);
     if (least == 0 || bytes < least) least = bytes;
     if (bytes > box.memory_bytes) continue;
