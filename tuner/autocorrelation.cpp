@@ -55,8 +55,9 @@ double correlation_time(std::span<const double> values, double noise_allowed) {
   const std::size_t count = values.size();
   if (count < fewest_for_correlation) return 1.0;
   const auto n = static_cast<double>(count);
-  const std::vector<double> lags =
-      autocorrelations(sides_of_median(values), std::min(count / 2, longest_lag));
+  const std::vector<double> sides = sides_of_median(values);
+  if (std::ranges::all_of(sides, [](double side) { return side == 0.0; })) return 1.0;  // nothing varies
+  const std::vector<double> lags = autocorrelations(sides, std::min(count / 2, longest_lag));
   if (lags[1] + 1.0 / n < noise_allowed / std::sqrt(n)) return 1.0;
   // Taken around a mean of their own, lags come out about time / n too small; a few rounds settle the time.
   double time = 1.0;

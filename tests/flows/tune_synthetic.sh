@@ -118,7 +118,11 @@ document = json.load(open("out.txt"))
 tpot = document["metrics"]["tpot_ms"]
 medians = sorted(process["tpot_ms"]["value"] for process in document["processes"])
 assert tpot["processes"] == 25 == len(medians) and document["metrics"]["kl_mean"].get("processes", 1) == 1
-assert (tpot["low"], tpot["value"], tpot["high"]) == (medians[7], medians[12], medians[17]), (tpot, medians)
+assert tpot["value"] == medians[12], (tpot, medians)
+if "effective" not in tpot:  # processes differ as chance has it: the order statistics of the median
+    assert (tpot["low"], tpot["high"]) == (medians[7], medians[17]), (tpot, medians)
+else:  # neighbours resemble each other: from blocks of them
+    assert tpot["effective"] < 25 and medians[0] < tpot["low"] < medians[12] < tpot["high"] < medians[24], (tpot, medians)
 assert tpot["high"] - tpot["low"] > 0.05 * tpot["value"]
 PY
 

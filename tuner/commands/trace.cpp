@@ -205,7 +205,7 @@ Command add_trace_command(CLI::App& program) {
       "was predicted of them.\n\n"
       "  moetune trace --out tiny.trace\n"
       "  moetune trace --from tiny.trace --no-check --json\n"
-      "  moetune trace --model qwen3-30b-a3b:layers=4 --sequences 4 --set expert_quant=int4");
+      "  moetune trace --model qwen3-30b-a3b:layers=4 --sequences 4 --set top_k=4");
   add_text_option(command, "--out", options->out, "FILE",
                   "Save the trace: safetensors, see engine/trace/trace_file.h");
   add_text_option(command, "--from", options->from, "FILE",

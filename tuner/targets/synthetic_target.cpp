@@ -268,10 +268,9 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
                           .how = failure.text("how"),
                           .once = failure.text_or("once", ""),
                           .pid_file = failure.text_or("pid_file", "")});
-      std::vector<std::string_view> ways = device_faults();
-      ways.insert(ways.end(),
-                  {"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw", "garbage", "print",
-                   "wrong_output", "not_finite", "orphan"});
+      std::vector<std::string_view> ways{"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw",
+                                         "garbage", "print", "wrong_output", "not_finite", "orphan"};
+      for (const std::string_view way : device_faults()) ways.push_back(way);
       insist_on_one_of(failures.back().how, ways, failure.place("how"));
     }
   }

@@ -171,6 +171,7 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   Workload together = workload;
   together.poisson_arrivals = false;
   together.arrivals_per_s = 0.0;
+  together.tool_gap_seconds = 0.0;
   StepRecorder plain_recorder(StepRecorder::Detail::steps);
   StepRecorder op_recorder(StepRecorder::Detail::ops);
   StepRecorder dear_recorder(StepRecorder::Detail::ops, &now_at_twice_the_cost);
