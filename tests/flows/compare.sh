@@ -94,6 +94,10 @@ expect_exit 0 "$MOETUNE" compare run0 run1 run2 --prices prices.json
 [[ $(wc -L < out.txt) -le 80 ]] || fail "wider than 80 columns"
 expect_in out.txt '^rented \(USD/Mtok\)'
 
+expect_exit 0 "$MOETUNE" list hardware
+[[ $(wc -L < out.txt) -le 80 ]] || fail "list hardware is wider than 80 columns"
+expect_exit 0 "$MOETUNE" list profiles --hardware cpu
+
 # What is not comparable: exit code 6, with the fields.
 cp -r run1 other
 python3 - <<'PY'

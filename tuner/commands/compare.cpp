@@ -228,7 +228,7 @@ Command add_compare_command(CLI::App& program) {
       "differs. One profile "
       "alone is set beside the nearest boxes of the catalogue, as the roofline predicts them.\n\n"
       "  moetune compare runs/latest\n"
-      "  moetune compare a/profile.json b/profile.json --prices prices.json --html compare.html\n"
+      "  moetune compare a/profile.json b/profile.json --prices prices.json\n"
       "  moetune compare runs/latest --with h200-sxm --with rtx-4090 --usd-per-hour 2.5");
   add_words_option(command, "PROFILE", options->profiles, "PATH",
                    "Profiles, run directories or names of the registry; default the newest run");

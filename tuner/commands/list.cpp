@@ -254,7 +254,7 @@ Listing list_profiles_for(const std::string& asked) {
 }
 
 Listing list_hardware() {
-  Listing listing{.table = {.headings = {"box", "device", "GPUs", "GB", "GB/s", "link", "USD/h", "USD to buy"},
+  Listing listing{.table = {.headings = {"box", "device", "GPUs", "GB", "GB/s", "link", "USD/h", "to buy"},
                             .alignment = {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right}},
                   .when_empty = "no catalogue comes with this build"};
   const std::string folder = profiles_folder();
