@@ -125,7 +125,9 @@ SeriesInterval median_of_series(std::span<const double> in_order) {
   for (const double value : medians) squares += (value - mean) * (value - mean);
   const double reach = student_t_975(std::ssize(medians) - 1) * std::sqrt(squares / (n - 1.0) / n);
   const double middle = median(in_order);
-  result.interval = Interval{middle - reach, middle + reach};
+  // Never narrower than of independent samples: a correlation may make few blocks agree by luck.
+  const Interval free = median_interval(in_order).value_or(Interval{middle, middle});
+  result.interval = Interval{std::min(free.low, middle - reach), std::max(free.high, middle + reach)};
   return result;
 }
 

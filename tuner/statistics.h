@@ -44,7 +44,8 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
 // each other no more than chance allows (correlation_time() is 1) it is median_interval(). Otherwise the
 // series is cut into blocks of neighbours, each at least four correlation times long where there are so many
 // samples, 5 to 8 blocks in all, and the medians of the blocks give it with Student's t: what is alike stays
-// within a block (batch means; Law and Kelton). Empty: fewer than 6 samples.
+// within a block (batch means; Law and Kelton), never narrower than median_interval(). Empty: fewer than 6
+// samples.
 struct SeriesInterval {
   std::optional<Interval> interval;
   double effective = 0.0;  // independent samples that tell as much about the median

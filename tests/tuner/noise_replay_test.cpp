@@ -13,6 +13,8 @@ namespace {
 
 class NoiseReplay : public ::testing::TestWithParam<std::string> {
  protected:
+  static bool is_shared() { return noise_name(GetParam()).ends_with("-shared"); }
+
   const RecordedNoise noise_{GetParam()};
 };
 
@@ -22,14 +24,28 @@ TEST_P(NoiseReplay, AnIdenticalChallengerIsHardlyEverAdopted) {
   EXPECT_LE(found.replaced, 5);
 }
 
-TEST_P(NoiseReplay, ATrueGainIsAdopted) { EXPECT_GE(adoptions(noise_, 0.05, 100).right, 80); }
+// At ordinary priority beside other programs times differ by tens of percent: there 5 % cannot be told, and
+// must not be claimed.
+TEST_P(NoiseReplay, ATrueGainIsAdoptedWhereTheMachineAllows) {
+  const Adoptions found = adoptions(noise_, 0.05, 100);
+  if (is_shared()) {
+    EXPECT_LE(found.replaced - found.right, 5);
+  } else {
+    EXPECT_GE(found.right, 80);
+  }
+}
 
 TEST_P(NoiseReplay, FreshStudiesGiveTheSameProfileOrOneWithinItsTolerance) {
   EXPECT_GE(repeats(noise_, 20, 150).within_tolerance, 19);
 }
 
 TEST_P(NoiseReplay, ASlowdownIsFoundAndNoneIsNot) {
-  EXPECT_GE(alarms(noise_, 0.05, 0.05, 60, 100).regressions, 95);
+  const Alarms slower = alarms(noise_, 0.05, 0.05, 60, 100);
+  if (is_shared()) {
+    EXPECT_LE(slower.ok, 5) << "what cannot be told is not ok but indeterminate";
+  } else {
+    EXPECT_GE(slower.regressions, 95);
+  }
   EXPECT_LE(alarms(noise_, 0.0, 0.05, 60, 100).regressions, 1);
 }
 
