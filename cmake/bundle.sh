@@ -17,11 +17,13 @@ cmake --install "$build" --prefix "$tests" --component tests --strip >/dev/null
 mkdir -p "$bundle/lib"
 programs=("$bundle"/bin/moetune "$tests"/tests/*_tests)
 # glibc and the compiler's own libraries stay the system's: drivers loaded later must find the same ones.
+# So does OpenSSL: its repairs have to come with the system's, and it would be a fifth of the bundle.
 for program in "${programs[@]}"; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
   while read -r name path; do
     case $name in
       libmoetune_*) ;;  # installed with the program
       libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|ld-linux*|libstdc++.so.*|libgcc_s.so.*) ;;
+      libssl.so.*|libcrypto.so.*) ;;
       libcuda*|libcublas*|libnccl*|libcupti*|libnvidia*) echo "$name must be opened at run time, not linked" >&2; exit 1 ;;
       *) install -m 755 "$(realpath "$path")" "$bundle/lib/$name"; strip --strip-unneeded "$bundle/lib/$name" ;;
     esac
@@ -29,7 +31,8 @@ for program in "${programs[@]}"; do ldd "$program"; done | awk '$2 == "=>" && $3
 
 # Tests look below $MOETUNE_SOURCE_DIR: their folder's root, with links into the bundle where the source tree has these folders.
 name=$(basename "$bundle")
-cp -r "$bundle/lib" "$tests/lib"
+rm -rf "$tests/lib"  # programs of both folders look in ../lib; what the install step put here is in the bundle too
+ln -s "../$name/lib" "$tests/lib"
 mkdir -p "$tests/engine"
 ln -s "../../$name/share/moetune/models" "$tests/engine/models"
 mkdir -p "$tests/tuner/export" "$tests/reports"
