@@ -135,6 +135,8 @@ ImportedTrace parse_torch_trace(std::string_view text, const std::string& where)
     [[maybe_unused]] const json rest = json::parse(text, look);
   } catch (const json::parse_error& error) {
     throw InputError(where, fmt::format("no JSON at byte {}", error.byte), accepted);
+  } catch (const json::out_of_range&) {  // what the library says of 1e400
+    throw InputError(where, "a number beyond what a double holds", accepted);
   }
   if (!has_events) throw InputError(where, "no traceEvents", accepted);
   return events.finish();

@@ -136,6 +136,9 @@ mkdir drawn && echo '{"schema": 1, "points": [{"trial": 7, "configuration": {}, 
 expect_exit 2 "$MOETUNE" validate drawn
 expect_in err.txt "drawn/front.json: points\[0\].trial: 7 \(accepted: a trial of trials.jsonl\)"
 refused "'modules'.*did you mean models\?|'modules'" list modules
+refused "--hardware: 'xyz'.*auto, cpu, cuda" list profiles --hardware xyz
+refused "--save: with --target synthetic" tune --target synthetic --save
+refused "--workload: 'chat,agent' with --target synthetic" tune --target synthetic --workload chat,agent
 mkdir taken && echo hello > taken/file.txt
 refused "taken" tune --run taken --max-trials 1
 [[ $(cat taken/file.txt) == hello ]] || fail "touched a folder that was not its own"

@@ -220,6 +220,7 @@ Listing list_profiles() {
 }
 
 HardwareFingerprint this_box(const std::string& asked) {
+  if (asked != "auto" && asked != "cpu" && asked != "cuda") throw InputError("--hardware", "'" + asked + "'", "auto, cpu, cuda");
   const DeviceChoice device = choose_device(asked, [] { return ask_for_gpu(); });
   HardwareFingerprint hardware = probe_hardware(0);
   if (device.gpu) describe_gpu(hardware, *device.gpu);

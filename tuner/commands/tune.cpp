@@ -269,6 +269,10 @@ ExitCode run_tune(const TuneOptions& options) {
   gate_named(options.gate);
   objectives_named(options.objectives);
   if (!options.slo.empty()) parse_slo(options.slo);
+  if (options.save && options.target.target != "engine")
+    throw InputError("--save", "with --target " + options.target.target, "numbers that were measured, for a registry of profiles");
+  if (options.target.target != "engine" && options.common.workload.find(',') != std::string::npos)
+    throw InputError("--workload", "'" + options.common.workload + "' with --target " + options.target.target, "one workload");
   const std::vector<std::string> searchers = searcher_names();
   if (std::ranges::find(searchers, options.searcher) == searchers.end())
     throw InputError("--searcher", "no searcher named '" + options.searcher + "'", fmt::format("{}", fmt::join(searchers, ", ")));

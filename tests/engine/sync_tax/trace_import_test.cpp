@@ -79,6 +79,7 @@ TEST(TraceImport, RefusesWhatIsNoTrace) {
                            R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","dur":1}]})",
                            R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":-1}]})",
                            R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","ts":1e300,"dur":1}]})",
+                           R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","ts":0,"dur":1e400}]})",
                            R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","ts":"1","dur":1}]})"})
     EXPECT_THROW(parse_torch_trace(text, "trace"), InputError) << text;
   EXPECT_THROW(parse_torch_trace(std::string(1000, '['), "trace"), InputError);
