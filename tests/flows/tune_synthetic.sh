@@ -122,7 +122,7 @@ assert tpot["value"] == medians[12], (tpot, medians)
 if "effective" not in tpot:  # processes differ as chance has it: the order statistics of the median
     assert (tpot["low"], tpot["high"]) == (medians[7], medians[17]), (tpot, medians)
 else:  # neighbours resemble each other: from blocks of them
-    assert tpot["effective"] < 25 and medians[0] < tpot["low"] < medians[12] < tpot["high"] < medians[24], (tpot, medians)
+    assert tpot["effective"] < 25 and tpot["low"] < medians[12] < tpot["high"], (tpot, medians)
 assert tpot["high"] - tpot["low"] > 0.05 * tpot["value"]
 PY
 
