@@ -127,7 +127,7 @@ assert tpot["high"] - tpot["low"] > 0.05 * tpot["value"]
 PY
 
 # Ctrl-C: exit code 130, state saved, words on how to go on; --resume ends with the trials of an undisturbed run.
-slow='{"delay_ms": 40}'
+slow='{"delay_ms": 80}'  # a second is left when the signal comes: room for a shell on a busy machine
 expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --synthetic "$slow" --run slow --max-trials 15
 for signal in INT TERM KILL; do
   "$MOETUNE" tune --target synthetic --quiet --synthetic "$slow" --run "cut-$signal" --max-trials 15 >out.txt 2>err.txt &
