@@ -119,6 +119,19 @@ struct JoinSpace {
   float tops[HB];
 };
 
+// Parts first .. first + kTogether - 1 of head h, as far as there are so many. All are asked for before the first is added: each is as
+// far away as another multiprocessor or the L2 cache.
+template <int kTogether, int kSome, class Space, class ValueOf>
+__device__ __forceinline__ void add_together(const Space& space, int h, int first, int count, int column,
+                                             const ValueOf& value_of, Numbers<kSome>& sum) {
+  Numbers<kSome> part[kTogether];
+#pragma unroll
+  for (int i = 0; i < kTogether; ++i) part[i] = value_of(h, min(first + i, count - 1), column);
+#pragma unroll
+  for (int i = 0; i < kTogether; ++i)
+    sum.add(first + i < count ? space.factors[h * count + first + i] : 0.0F, part[i]);
+}
+
 // `heads` heads of `count` parts each: state_of(h, i) is a part's largest score and sum of weights,
 // value_of(h, i, column) its weighted values; put(h, column, sum) takes the result, scaled to space.tops[h].
 // All threads of the block take part.
@@ -151,8 +164,9 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
     const int h = item / (width / kSome);
     const int column = item % (width / kSome) * kSome;
     Numbers<kSome> sum{};
-#pragma unroll 16
-    for (int i = 0; i < count; ++i) sum.add(space.factors[h * count + i], value_of(h, i, column));
+    int i = 0;
+    for (; count - i >= 16; i += 16) add_together<16>(space, h, i, count, column, value_of, sum);
+    for (; i < count; i += 8) add_together<8>(space, h, i, count, column, value_of, sum);
     put(h, column, sum);
   }
 }

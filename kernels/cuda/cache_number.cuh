@@ -46,6 +46,9 @@ struct Eight<std::int8_t> : EightBytes<std::int8_t> {
   static __device__ __forceinline__ Eight from_shared(const std::int8_t* at) {
     return {{*reinterpret_cast<const uint2*>(at)}};
   }
+  static __device__ __forceinline__ Eight from_bits(std::uint32_t low, std::uint32_t high) {
+    return {{make_uint2(low, high)}};
+  }
 };
 template <>
 struct Eight<__nv_fp8_e4m3> : EightBytes<__nv_fp8_e4m3> {
@@ -54,6 +57,9 @@ struct Eight<__nv_fp8_e4m3> : EightBytes<__nv_fp8_e4m3> {
   }
   static __device__ __forceinline__ Eight from_shared(const __nv_fp8_e4m3* at) {
     return {{*reinterpret_cast<const uint2*>(at)}};
+  }
+  static __device__ __forceinline__ Eight from_bits(std::uint32_t low, std::uint32_t high) {
+    return {{make_uint2(low, high)}};
   }
 };
 
