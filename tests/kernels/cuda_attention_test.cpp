@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/kernel_path.h"
 #include "kernels/attention.h"
+#include "kernels/kernel_path.h"
 #include "kernels/mla_attention.h"
 #include "kernels/placed_attention.h"
 #include "kernels/rope.h"
@@ -133,9 +133,9 @@ TEST_P(CudaAttention, LatentRowsArePlacedAndAttend) {
     std::int64_t context;
   };
   for (const NumberType type : kCacheTypes)
-    for (const Case& c : {Case{3, 20, 6, 40}, Case{16, 512, 64, 40}, Case{16, 512, 64, 1500},
-                          Case{5, 512, 64, 200}, Case{128, 512, 64, 700}, Case{128, 512, 64, 3000},
-                          Case{16, 512, 64, 20000}})
+    for (const Case& c :
+         {Case{3, 20, 6, 40}, Case{16, 512, 64, 40}, Case{16, 512, 64, 1500}, Case{5, 512, 64, 200},
+          Case{128, 512, 64, 700}, Case{128, 512, 64, 3000}, Case{16, 512, 64, 20000}})
       for (const bool is_interleaved : {false, true})
         for (const bool is_one_each : {true, false}) {
           if (c.context >= 3000 && (is_interleaved || !is_one_each)) continue;
