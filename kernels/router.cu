@@ -1,5 +1,6 @@
-// Few tokens: one kernel. A block computes the logits of a few experts for one token, its warps sharing the row; a token's last
-// block waits for the others' logits and picks its experts. Many tokens: norm, product and top-k one after the other.
+// Few tokens: one kernel. A block computes the logits of a few experts for one token, its warps sharing the
+// row; a token's last block waits for the others' logits and picks its experts. Many tokens: norm, product
+// and top-k one after the other.
 #include "kernels/router.h"
 
 #include <algorithm>
@@ -42,14 +43,15 @@ __device__ __forceinline__ float4 four(const Number* from, int left, bool is_ali
     if constexpr (sizeof(Number) == 4) return *reinterpret_cast<const float4*>(from);
     const uint2 bits = *reinterpret_cast<const uint2*>(from);
     const auto* numbers = reinterpret_cast<const Number*>(&bits);
-    return {cuda::widen(numbers[0]), cuda::widen(numbers[1]), cuda::widen(numbers[2]), cuda::widen(numbers[3])};
+    return {cuda::widen(numbers[0]), cuda::widen(numbers[1]), cuda::widen(numbers[2]),
+            cuda::widen(numbers[3])};
   }
   return {left > 0 ? cuda::widen(from[0]) : 0.0F, left > 1 ? cuda::widen(from[1]) : 0.0F,
           left > 2 ? cuda::widen(from[2]) : 0.0F, left > 3 ? cuda::widen(from[3]) : 0.0F};
 }
 
-// A logit on its way to the block that picks: one store says that it is there and what it is, where a store, a fence and a
-// counter would cross the L2 cache three times.
+// A logit on its way to the block that picks: one store says that it is there and what it is, where a store,
+// a fence and a counter would cross the L2 cache three times.
 __device__ __forceinline__ void post(unsigned long long* to, float logit) {
   const unsigned long long bits = (1ULL << 32) | __float_as_uint(logit);
   asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(bits) : "memory");
@@ -65,7 +67,7 @@ __device__ __forceinline__ float take(unsigned long long* from) {
 
 template <class Number, int slots>
 __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w) {
-  extern __shared__ float shared[];  // logits of the token, then what picking needs
+  extern __shared__ __align__(16) float shared[];  // logits of the token, then what picking needs
   __shared__ float dots[kWarps];
   __shared__ float squares[kWarps];
   const auto warp = static_cast<int>(threadIdx.x / 32);
@@ -118,7 +120,8 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
 #pragma unroll 4
   for (int column = first + kHeld * step; column < work.hidden; column += step) {
     const int left = work.hidden - column;
-    add(four(x + column, left, is_aligned), four(work.norm + column, left, is_aligned), four(row + column, left, is_aligned));
+    add(four(x + column, left, is_aligned), four(work.norm + column, left, is_aligned),
+        four(row + column, left, is_aligned));
   }
   dot = cuda::warp_sum(dot);
   square = cuda::warp_sum(square);
@@ -139,20 +142,32 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   for (int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); column < work.hidden;
        column += static_cast<int>(gridDim.x * blockDim.x))
     work.normed.row(token)[column] = x[column] * inverse * work.norm[column];
-  // Blocks start in the order of their numbers: those that the last one waits for are there, whatever has room.
+  // Blocks start in the order of their numbers: those that the last one waits for are there, whatever has
+  // room.
   if (blockIdx.x != gridDim.x - 1) return;
-  for (int i = static_cast<int>(threadIdx.x); i < work.rule.experts; i += static_cast<int>(blockDim.x))
-    shared[i] = take(posted + i);
+  const int experts = work.rule.experts;
+  std::int32_t* ids = work.ids + token * work.ids_stride;
+  float* weights = work.weights.row(token);
+  const bool by_rank = cuda::ranks(work.rule, 32 * kWarps);
+  const int places = by_rank ? cuda::RankShape::of(experts, 32 * kWarps).keys() : experts;
+  auto* keys = reinterpret_cast<unsigned*>(shared + experts);
+  for (int i = static_cast<int>(threadIdx.x); i < places; i += 32 * kWarps) {
+    const float logit = i < experts ? take(posted + i) : 0.0F;
+    if (i < experts) shared[i] = logit;
+    if (by_rank) keys[i] = i < experts ? cuda::ordered(logit) : 0;
+  }
   __syncthreads();
-  if (warp != 0) return;
-  cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + work.rule.experts, work.ids + token * work.ids_stride,
-                            work.weights.row(token));
+  if (by_rank)
+    cuda::pick_by_rank<slots>(shared, keys, work.rule, shared + experts + places, ids, weights);
+  else if (warp == 0)
+    cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + experts, ids, weights);
 }
 
 template <class Number>
 void launch(Cuda& cuda, const Router& op, Work work) {
   const int blocks = (work.rule.experts + work.experts_per_block - 1) / work.experts_per_block;
-  const int shared = (work.rule.experts + cuda::pick_floats(work.rule.experts)) * static_cast<int>(sizeof(float));
+  const int shared =
+      (work.rule.experts + cuda::pick_floats(work.rule.experts)) * static_cast<int>(sizeof(float));
   work.w_stride = op.w.layout.row_bytes / static_cast<std::int64_t>(sizeof(Number));
   const int experts = work.rule.experts;
   const auto kernel = experts <= 128   ? router<Number, 4>
@@ -182,24 +197,27 @@ void run(Cuda& cuda, const Router& op) {
   }
   const auto experts = static_cast<int>(op.w.layout.out);
   int experts_per_block = 1;
-  while (experts_per_block < kWarps && experts * tokens / experts_per_block > kWantedBlocks) experts_per_block *= 2;
-  const Work work{.x = cuda::rows_of(op.x),
-                  .norm = op.norm.f32(),
-                  .normed = cuda::rows_of(op.normed),
-                  .eps = op.eps,
-                  .hidden = static_cast<int>(op.x.dim(1)),
-                  .experts_per_block = experts_per_block,
-                  .w_stride = 0,
-                  .logits = cuda::rows_of(op.route.logits),
-                  .bias = op.route.bias.empty() ? nullptr : op.route.bias.f32(),
-                  .ids = op.route.ids.i32(),
-                  .ids_stride = op.route.ids.stride(0),
-                  .weights = cuda::rows_of(op.route.weights),
-                  .rule = cuda::rule_of(op.route, experts),
-                  // Two counters a logit.
-                  .posted = reinterpret_cast<unsigned long long*>(cuda.state().counters(2 * tokens * experts)),
-                  .synthetic = cuda::synthetic_of(op.synthetic)};
-  cuda::with_float_type(op.w.layout.type, "a router", [&](auto number) { launch<decltype(number)>(cuda, op, work); });
+  while (experts_per_block < kWarps && experts * tokens / experts_per_block > kWantedBlocks)
+    experts_per_block *= 2;
+  const Work work{
+      .x = cuda::rows_of(op.x),
+      .norm = op.norm.f32(),
+      .normed = cuda::rows_of(op.normed),
+      .eps = op.eps,
+      .hidden = static_cast<int>(op.x.dim(1)),
+      .experts_per_block = experts_per_block,
+      .w_stride = 0,
+      .logits = cuda::rows_of(op.route.logits),
+      .bias = op.route.bias.empty() ? nullptr : op.route.bias.f32(),
+      .ids = op.route.ids.i32(),
+      .ids_stride = op.route.ids.stride(0),
+      .weights = cuda::rows_of(op.route.weights),
+      .rule = cuda::rule_of(op.route, experts),
+      // Two counters a logit.
+      .posted = reinterpret_cast<unsigned long long*>(cuda.state().counters(2 * tokens * experts)),
+      .synthetic = cuda::synthetic_of(op.synthetic)};
+  cuda::with_float_type(op.w.layout.type, "a router",
+                        [&](auto number) { launch<decltype(number)>(cuda, op, work); });
 }
 
 }  // namespace moetune
