@@ -1,10 +1,11 @@
-// Dense products of whole models on a GPU: cuBLAS's cublasGemmEx (bf16 in, f32 sums) beside this engine's own op, each in one CUDA
-// graph over matrices of its own, so that no weight is in the L2 cache when it is read.
+// Dense products of whole models on a GPU: cuBLAS's cublasGemmEx (bf16 in, f32 sums) beside this engine's own
+// op, each in one CUDA graph over matrices of its own, so that no weight is in the L2 cache when it is read.
 //
 //   cuda_cublas_bench [model ...] [tokens=16,64,512,4096]
 //
-// model: qwen3, mixtral, v3 or all. cuBLAS is given bf16 activations; the own op ("here") takes f32 and rounds them itself. cuBLAS is
-// opened at run time. Prints microseconds of both, their ratio, and TFLOP/s of the faster.
+// model: qwen3, mixtral, v3 or all. cuBLAS is given bf16 activations; the own op ("here") takes f32 and
+// rounds them itself. cuBLAS is opened at run time. Prints microseconds of both, their ratio, and TFLOP/s of
+// the faster.
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
@@ -37,12 +38,11 @@ struct Product {
   const char* name;
   std::int64_t out, in;
 };
-constexpr Product kProducts[] = {{"qwen3", "qkv", 5120, 2048},      {"qwen3", "o", 2048, 4096},
-                                 {"qwen3", "head", 151936, 2048},   {"mixtral", "qkv", 6144, 4096},
-                                 {"mixtral", "o", 4096, 4096},      {"mixtral", "head", 32000, 4096},
-                                 {"v3", "q_a+kv_a", 2112, 7168},    {"v3", "q_b", 24576, 1536},
-                                 {"v3", "o", 7168, 16384},          {"v3", "dense gate", 18432, 7168},
-                                 {"v3", "dense down", 7168, 18432}, {"v3", "head", 129280, 7168}};
+constexpr Product kProducts[] = {
+    {"qwen3", "qkv", 5120, 2048},      {"qwen3", "o", 2048, 4096},        {"qwen3", "head", 151936, 2048},
+    {"mixtral", "qkv", 6144, 4096},    {"mixtral", "o", 4096, 4096},      {"mixtral", "head", 32000, 4096},
+    {"v3", "q_a+kv_a", 2112, 7168},    {"v3", "q_b", 24576, 1536},        {"v3", "o", 7168, 16384},
+    {"v3", "dense gate", 18432, 7168}, {"v3", "dense down", 7168, 18432}, {"v3", "head", 129280, 7168}};
 
 class Cublas {
  public:
@@ -57,15 +57,18 @@ class Cublas {
     load(library, "cublasGemmEx", gemm_);
     check(create_(&handle_), "cublasCreate");
     check(set_stream_(handle_, stream), "cublasSetStream");
-    check(set_workspace_(handle_, workspace, bytes), "cublasSetWorkspace");  // a captured graph must not allocate
+    check(set_workspace_(handle_, workspace, bytes),
+          "cublasSetWorkspace");  // a captured graph must not allocate
   }
   // y (tokens, out) f32 = x (tokens, in) w^T, w (out, in), both bf16.
-  void product(const void* w, const void* x, void* y, std::int64_t out, std::int64_t tokens, std::int64_t in) const {
+  void product(const void* w, const void* x, void* y, std::int64_t out, std::int64_t tokens,
+               std::int64_t in) const {
     const float one = 1.0F;
     const float zero = 0.0F;
     const auto as_int = [](std::int64_t value) { return static_cast<int>(value); };
-    check(gemm_(handle_, CUBLAS_OP_T, CUBLAS_OP_N, as_int(out), as_int(tokens), as_int(in), &one, w, CUDA_R_16BF, as_int(in), x,
-                CUDA_R_16BF, as_int(in), &zero, y, CUDA_R_32F, as_int(out), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+    check(gemm_(handle_, CUBLAS_OP_T, CUBLAS_OP_N, as_int(out), as_int(tokens), as_int(in), &one, w,
+                CUDA_R_16BF, as_int(in), x, CUDA_R_16BF, as_int(in), &zero, y, CUDA_R_32F, as_int(out),
+                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
           "cublasGemmEx");
   }
 
@@ -77,15 +80,17 @@ class Cublas {
   }
   static void check(cublasStatus_t status, const char* call) {
     if (status != CUBLAS_STATUS_SUCCESS)
-      throw std::runtime_error(std::string(call) + " failed with " + std::to_string(static_cast<int>(status)));
+      throw std::runtime_error(std::string(call) + " failed with " +
+                               std::to_string(static_cast<int>(status)));
   }
   decltype(&cublasCreate_v2) create_ = nullptr;
   decltype(&cublasSetStream_v2) set_stream_ = nullptr;
   decltype(&cublasSetWorkspace_v2) set_workspace_ = nullptr;
   // Written out: in C++ the name is overloaded.
-  using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
-                                    cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
-                                    cublasComputeType_t, cublasGemmAlgo_t);
+  using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                    const void*, const void*, cudaDataType, int, const void*, cudaDataType,
+                                    int, const void*, void*, cudaDataType, int, cublasComputeType_t,
+                                    cublasGemmAlgo_t);
   GemmEx gemm_ = nullptr;
   cublasHandle_t handle_ = nullptr;
 };
@@ -104,17 +109,18 @@ class Bench {
     memory_.put(x, numbers.data());
     const Tensor x16 = memory_.tensor(NumberType::bf16, {tokens, product.in});
     const Tensor y = memory_.tensor(NumberType::f32, {tokens, product.out});
-    const double here = bench::microseconds(device_, layers, 7, [&](const WeightMatrix& w) {
-      run(device_, Gemm{.x = x, .w = w, .y = y});
-    });
+    const double here = bench::microseconds(
+        device_, layers, 7, [&](const WeightMatrix& w) { run(device_, Gemm{.x = x, .w = w, .y = y}); });
     // The same memory as rows of bf16: what the numbers are does not matter.
     const double there = bench::microseconds(device_, layers, 7, [&](const WeightMatrix& w) {
       cublas_.product(w.data, x16.data(), y.data(), product.out, tokens, product.in);
     });
     const double flops = 2.0 * static_cast<double>(tokens * product.out * product.in);
-    std::printf("%-8s %-10s (%6lld, %5lld) T=%-5lld here %9.2f us  cuBLAS %9.2f us  cuBLAS/here %5.2f  %6.1f TFLOP/s\n", product.model,
-                product.name, static_cast<long long>(product.out), static_cast<long long>(product.in),
-                static_cast<long long>(tokens), here, there, there / here, flops / (std::min(here, there) * 1e6));
+    std::printf(
+        "%-8s %-10s (%6lld, %5lld) T=%-5lld here %9.2f us  cuBLAS %9.2f us  cuBLAS/here %5.2f  %6.1f "
+        "TFLOP/s\n",
+        product.model, product.name, static_cast<long long>(product.out), static_cast<long long>(product.in),
+        static_cast<long long>(tokens), here, there, there / here, flops / (std::min(here, there) * 1e6));
     std::fflush(stdout);
   }
 
@@ -143,7 +149,8 @@ int main(int argc, char** argv) {
     }
     Bench bench;
     for (const Product& product : kProducts)
-      if (std::ranges::find(names, product.model) != names.end() || std::ranges::find(names, "all") != names.end())
+      if (std::ranges::find(names, product.model) != names.end() ||
+          std::ranges::find(names, "all") != names.end())
         for (const std::string& count : tokens) bench.measure(product, std::stoll(count));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
