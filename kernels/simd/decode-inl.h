@@ -61,6 +61,43 @@ struct DecodeInt8 {
   }
 };
 
+// e4m3 and e2m1 by way of f16, whose wider exponent holds theirs, subnormal numbers included: bits are
+// shifted into place, and what the value then lacks is a power of two, 2^8 and 2^14. No NaN: checkpoints with
+// one are refused.
+using HalfBits = hn::Vec<hn::Rebind<std::uint16_t, Floats>>;
+
+HWY_INLINE HalfBits load_bytes(const std::byte* from) {
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const hn::Rebind<std::uint16_t, Floats> words;
+  return hn::PromoteTo(words, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(from)));
+}
+
+HWY_INLINE Vector floats_of_half_bits(HalfBits bits) {
+  const hn::Rebind<hwy::float16_t, Floats> halves;
+  return hn::PromoteTo(Floats(), hn::BitCast(halves, bits));
+}
+
+struct DecodeFp8 {
+  static constexpr std::int64_t kBytes = 1;
+  static constexpr float kLacks = 0x1p8F;
+  static HWY_INLINE Vector load(const std::byte* from) {
+    const hn::Rebind<std::uint16_t, Floats> words;
+    const HalfBits both = load_bytes(from);
+    return floats_of_half_bits(hn::Or(hn::ShiftLeft<8>(hn::And(both, hn::Set(words, 0x80))),
+                                      hn::ShiftLeft<7>(hn::And(both, hn::Set(words, 0x7F)))));
+  }
+};
+
+struct DecodeFp4 {
+  static constexpr float kLacks = 0x1p14F;
+  // Of the low four bits of each byte.
+  static HWY_INLINE Vector of_nibbles(HalfBits both) {
+    const hn::Rebind<std::uint16_t, Floats> words;
+    return floats_of_half_bits(hn::Or(hn::ShiftLeft<12>(hn::And(both, hn::Set(words, 8))),
+                                      hn::ShiftLeft<9>(hn::And(both, hn::Set(words, 7)))));
+  }
+};
+
 // The first `count` elements (fewer than kLanes), zeros behind them; reads no byte beyond.
 template <class Decode>
 HWY_INLINE Vector load_some(const std::byte* from, std::int64_t count) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/number_convert.h"
 #include "kernels/quantize.h"
 #include "kernels/simd/targets.h"
 
@@ -24,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kPanelBytes = 256 * 1024;  // leaves half of a 512 KiB L2 cache to x and y
 
-float int8_scale(const std::byte* from) {
+float f32_scale(const std::byte* from) {
   float scale;
   std::memcpy(&scale, from, sizeof(scale));
   return scale;
@@ -45,7 +46,7 @@ HWY_INLINE void write(const DotRows& work, std::int64_t row, std::int64_t rows, 
                       std::int64_t tokens, Sums& sums) {
   if (work.w.layout.type == NumberType::int8)
     for (std::int64_t r = 0; r < rows; ++r) {
-      const float scale = int8_scale(work.w.row_scales(row + r));
+      const float scale = f32_scale(work.w.row_scales(row + r));
       for (std::int64_t t = 0; t < tokens; ++t) sums.of[t][r] *= scale;
     }
   for (std::int64_t t = 0; t < tokens; ++t) {
@@ -96,10 +97,7 @@ template <class Decode>
 void decode_row(const std::byte* from, std::int64_t in, float* to) {
   std::int64_t i = 0;
   for (; i + kLanes <= in; i += kLanes) hn::StoreU(Decode::load(from + i * Decode::kBytes), Floats(), to + i);
-  if (i == in) return;
-  alignas(64) float rest[kLanes];
-  hn::Store(load_some<Decode>(from + i * Decode::kBytes, in - i), Floats(), rest);
-  std::memcpy(to + i, rest, static_cast<std::size_t>(in - i) * sizeof(float));
+  if (i < in) store_some(load_some<Decode>(from + i * Decode::kBytes, in - i), to + i, in - i);
 }
 
 void decode_int4_row(const std::byte* from, const std::byte* scales, std::int64_t group, std::int64_t in,
@@ -114,6 +112,39 @@ void decode_int4_row(const std::byte* from, const std::byte* scales, std::int64_
   }
 }
 
+void decode_fp8_row(const std::byte* from, const std::byte* scales, std::int64_t in, float* to) {
+  const std::int64_t group = quantization_group(NumberType::fp8);
+  for (std::int64_t begin = 0; begin < in; begin += group, scales += sizeof(float)) {
+    const std::int64_t count = std::min(group, in - begin);
+    decode_row<DecodeFp8>(from + begin, count, to + begin);
+    const Vector factor = hn::Set(Floats(), f32_scale(scales) * DecodeFp8::kLacks);
+    std::int64_t i = begin;
+    for (; i + kLanes <= begin + count; i += kLanes)
+      hn::StoreU(hn::Mul(hn::LoadU(Floats(), to + i), factor), Floats(), to + i);
+    for (; i < begin + count; ++i) to[i] *= hn::GetLane(factor);
+  }
+}
+
+void decode_mxfp4_row(const std::byte* from, const std::byte* scales, std::int64_t in, float* to) {
+  constexpr std::int64_t kBlock = 32;
+  constexpr std::int64_t kHalf = kBlock / 2;
+  for (std::int64_t begin = 0; begin < in; begin += kBlock, from += kHalf, ++scales) {
+    const Vector scale = hn::Set(Floats(), f32_from_e8m0(std::to_integer<std::uint8_t>(*scales)));
+    const auto scaled =
+        [&](HalfBits nibbles) {  // in two steps: the scale alone may be as large as a float can be
+          return hn::Mul(hn::Mul(DecodeFp4::of_nibbles(nibbles), hn::Set(Floats(), DecodeFp4::kLacks)),
+                         scale);
+        };
+    alignas(64) float block[kBlock];
+    for (std::int64_t i = 0; i < kHalf; i += kLanes) {
+      const HalfBits both = load_bytes(from + i);
+      hn::Store(scaled(both), Floats(), block + i);
+      hn::Store(scaled(hn::ShiftRight<4>(both)), Floats(), block + kHalf + i);
+    }
+    std::memcpy(to + begin, block, static_cast<std::size_t>(std::min(kBlock, in - begin)) * sizeof(float));
+  }
+}
+
 void decode_panel_row(const WeightMatrix& w, std::int64_t row, float* to) {
   const std::byte* from = w.row_values(row);
   const std::int64_t in = w.layout.in;
@@ -125,8 +156,9 @@ void decode_panel_row(const WeightMatrix& w, std::int64_t row, float* to) {
     case NumberType::int8:
       return decode_row<DecodeInt8>(from, in, to);
     case NumberType::fp8:
+      return decode_fp8_row(from, w.row_scales(row), in, to);
     case NumberType::mxfp4:
-      return dequantize_row(w, row, to);
+      return decode_mxfp4_row(from, w.row_scales(row), in, to);
     default:
       return decode_int4_row(from, w.row_scales(row), quantization_group(w.layout.type), in, to);
   }
@@ -158,8 +190,7 @@ void dot_many(const DotRows& work) {
   }
 }
 
-// A processor reads fp8 and mxfp4 so that models which ship in them can be run and compared, not for speed:
-// their rows are always decoded first.
+// Their scales of blocks and halves have no tile of their own: rows are always decoded first.
 bool is_decoded_first(NumberType type) { return type == NumberType::fp8 || type == NumberType::mxfp4; }
 
 void dot_rows(const DotRows& work) {
