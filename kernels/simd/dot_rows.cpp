@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/number_convert.h"
 #include "kernels/quantize.h"
 #include "kernels/simd/targets.h"
 
@@ -24,12 +23,6 @@ namespace moetune::HWY_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kPanelBytes = 256 * 1024;  // leaves half of a 512 KiB L2 cache to x and y
-
-float f32_scale(const std::byte* from) {
-  float scale;
-  std::memcpy(&scale, from, sizeof(scale));
-  return scale;
-}
 
 HWY_INLINE TileRows rows_of(const WeightMatrix& w, std::int64_t first, std::int64_t end) {
   TileRows rows;
@@ -100,11 +93,13 @@ void decode_row(const std::byte* from, std::int64_t in, float* to) {
   if (i < in) store_some(load_some<Decode>(from + i * Decode::kBytes, in - i), to + i, in - i);
 }
 
-void decode_int4_row(const std::byte* from, const std::byte* scales, std::int64_t group, std::int64_t in,
-                     float* to) {
+template <class Decode, class Scales>
+void decode_four_bit_row(const std::byte* from, const std::byte* scales, std::int64_t in, float* to) {
   for (std::int64_t begin = 0; begin < in; begin += kInt4Block) {
+    float scale[1];
+    Scales::load(scales + begin / Scales::kGroup * Scales::kBytes, scale);
     Vector elements[kVectorsPerBlock];
-    DecodeInt4(f16_scale(scales + begin / group * 2)).load(from + begin / 2, elements);
+    Decode(scale[0]).load(from + begin / 2, elements);
     alignas(64) float block[kInt4Block];
     for (std::int64_t v = 0; v < kVectorsPerBlock; ++v) hn::Store(elements[v], Floats(), block + v * kLanes);
     std::memcpy(to + begin, block,
@@ -125,26 +120,6 @@ void decode_fp8_row(const std::byte* from, const std::byte* scales, std::int64_t
   }
 }
 
-void decode_mxfp4_row(const std::byte* from, const std::byte* scales, std::int64_t in, float* to) {
-  constexpr std::int64_t kBlock = 32;
-  constexpr std::int64_t kHalf = kBlock / 2;
-  for (std::int64_t begin = 0; begin < in; begin += kBlock, from += kHalf, ++scales) {
-    const Vector scale = hn::Set(Floats(), f32_from_e8m0(std::to_integer<std::uint8_t>(*scales)));
-    const auto scaled =
-        [&](HalfBits nibbles) {  // in two steps: the scale alone may be as large as a float can be
-          return hn::Mul(hn::Mul(DecodeFp4::of_nibbles(nibbles), hn::Set(Floats(), DecodeFp4::kLacks)),
-                         scale);
-        };
-    alignas(64) float block[kBlock];
-    for (std::int64_t i = 0; i < kHalf; i += kLanes) {
-      const HalfBits both = load_bytes(from + i);
-      hn::Store(scaled(both), Floats(), block + i);
-      hn::Store(scaled(hn::ShiftRight<4>(both)), Floats(), block + kHalf + i);
-    }
-    std::memcpy(to + begin, block, static_cast<std::size_t>(std::min(kBlock, in - begin)) * sizeof(float));
-  }
-}
-
 void decode_panel_row(const WeightMatrix& w, std::int64_t row, float* to) {
   const std::byte* from = w.row_values(row);
   const std::int64_t in = w.layout.in;
@@ -158,9 +133,11 @@ void decode_panel_row(const WeightMatrix& w, std::int64_t row, float* to) {
     case NumberType::fp8:
       return decode_fp8_row(from, w.row_scales(row), in, to);
     case NumberType::mxfp4:
-      return decode_mxfp4_row(from, w.row_scales(row), in, to);
+      return decode_four_bit_row<DecodeMxfp4, E8m0Scales>(from, w.row_scales(row), in, to);
+    case NumberType::int4:
+      return decode_four_bit_row<DecodeInt4, F16Scales<128>>(from, w.row_scales(row), in, to);
     default:
-      return decode_int4_row(from, w.row_scales(row), quantization_group(w.layout.type), in, to);
+      return decode_four_bit_row<DecodeInt4, F16Scales<32>>(from, w.row_scales(row), in, to);
   }
 }
 
@@ -190,11 +167,8 @@ void dot_many(const DotRows& work) {
   }
 }
 
-// Their scales of blocks and halves have no tile of their own: rows are always decoded first.
-bool is_decoded_first(NumberType type) { return type == NumberType::fp8 || type == NumberType::mxfp4; }
-
 void dot_rows(const DotRows& work) {
-  if (work.tokens > kTileTokens || is_decoded_first(work.w.layout.type)) return dot_many(work);
+  if (work.tokens > kTileTokens) return dot_many(work);
   switch (work.w.layout.type) {
     case NumberType::f32:
       return dot_few<LinearTile<DecodeF32>>(work);
@@ -205,9 +179,13 @@ void dot_rows(const DotRows& work) {
     case NumberType::int8:
       return dot_few<LinearTile<DecodeInt8>>(work);
     case NumberType::int4:
-      return dot_few<Int4Tile<128>>(work);
+      return dot_few<FourBitTile<DecodeInt4, F16Scales<128>>>(work);
+    case NumberType::fp8:
+      return dot_few<Fp8Tile>(work);
+    case NumberType::mxfp4:
+      return dot_few<FourBitTile<DecodeMxfp4, E8m0Scales>>(work);
     default:
-      return dot_few<Int4Tile<32>>(work);
+      return dot_few<FourBitTile<DecodeInt4, F16Scales<32>>>(work);
   }
 }
 
