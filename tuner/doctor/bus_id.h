@@ -1,5 +1,5 @@
-// The PCI address of a GPU is written in more than one way: NVML gives eight digits of the domain, sysfs four,
-// and either may come in upper case.
+// The PCI address of a GPU is written in more than one way: NVML gives eight digits of the domain, sysfs
+// four, and either may come in upper case.
 #pragma once
 
 #include <string>
