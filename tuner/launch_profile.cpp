@@ -110,22 +110,25 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
 }
 
 json to_json_value(const Confirmation& confirmation) {
-  return {{"measured_at", confirmation.measured_at}, {"server", confirmation.server},
-          {"model", confirmation.model},             {"workload", confirmation.workload},
-          {"verdict", confirmation.verdict},         {"reason", confirmation.reason},
+  return {{"measured_at", confirmation.measured_at},
+          {"server", confirmation.server},
+          {"model", confirmation.model},
+          {"workload", confirmation.workload},
+          {"verdict", confirmation.verdict},
+          {"reason", confirmation.reason},
           {"evidence", to_json_value(metrics_of(confirmation.evidence))}};
 }
 
 Confirmation confirmation_from(const JsonFields& fields) {
   fields.only({"measured_at", "server", "model", "workload", "verdict", "reason", "evidence"});
-  Confirmation confirmation{.measured_at = fields.text("measured_at"),
-                            .server = fields.text("server"),
-                            .model = fields.text("model"),
-                            .workload = fields.text("workload"),
-                            .verdict = fields.text("verdict"),
-                            .reason = fields.text("reason"),
-                            .evidence = evidence_of(
-                                metrics_from_json(fields.object("evidence"), fields.place("evidence")))};
+  Confirmation confirmation{
+      .measured_at = fields.text("measured_at"),
+      .server = fields.text("server"),
+      .model = fields.text("model"),
+      .workload = fields.text("workload"),
+      .verdict = fields.text("verdict"),
+      .reason = fields.text("reason"),
+      .evidence = evidence_of(metrics_from_json(fields.object("evidence"), fields.place("evidence")))};
   const auto& verdict = confirmation.verdict;
   if (verdict != "confirmed" && verdict != "refuted" && verdict != "indeterminate")
     refuse(fields.place("verdict"), shown(verdict), "confirmed, refuted, indeterminate");

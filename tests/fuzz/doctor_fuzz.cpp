@@ -1,5 +1,5 @@
-// Any text as a saved box, as a server's list of models and as one of the kernel's files: either InputError, or
-// findings that say something.
+// Any text as a saved box, as a server's list of models and as one of the kernel's files: either InputError,
+// or findings that say something.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -58,7 +58,8 @@ SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& na
 NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
                                      const TargetOptions& target, const Console& console,
                                      const Interruption& interruption) {
-  const std::vector<Objective> objectives = objectives_named(fmt::format("{}", fmt::join(nightly.baseline->objectives, ",")));
+  const std::vector<Objective> objectives =
+      objectives_named(fmt::format("{}", fmt::join(nightly.baseline->objectives, ",")));
   const AccuracyGate& gate = gate_named(nightly.baseline->gate);
   std::unique_ptr<Searcher> search;
   LegalSet legal;
