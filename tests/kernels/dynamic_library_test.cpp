@@ -1,12 +1,18 @@
 #include "kernels/dynamic_library.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "tests/support/beside_program.h"
 
 namespace moetune {
 namespace {
 
+std::string fake() { return beside_program("libfake_nvml.so"); }
+
 TEST(DynamicLibrary, HandsOutItsFunctions) {
-  const DynamicLibrary library(FAKE_NVML);
+  const DynamicLibrary library(fake());
   ASSERT_TRUE(library.is_open()) << library.problem();
   EXPECT_EQ(library.problem(), "");
   const char* (*error_text)(int) = nullptr;
@@ -15,7 +21,7 @@ TEST(DynamicLibrary, HandsOutItsFunctions) {
 }
 
 TEST(DynamicLibrary, AFunctionItDoesNotHaveIsNull) {
-  const DynamicLibrary library(FAKE_NVML);
+  const DynamicLibrary library(fake());
   int (*function)() = [] { return 1; };
   EXPECT_FALSE(library.find(function, "no_such_function"));
   EXPECT_EQ(function, nullptr);
