@@ -24,10 +24,14 @@ std::map<std::string, std::uint64_t> named_numbers(std::string_view text) {
   return numbers;
 }
 
-std::optional<std::uint64_t> number_named(std::string_view name, const std::filesystem::path& file) {
+std::map<std::string, std::uint64_t> named_numbers_in(const std::filesystem::path& file) {
   std::ifstream stream(file);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  const auto numbers = named_numbers(text);
+  return named_numbers(text);
+}
+
+std::optional<std::uint64_t> number_named(std::string_view name, const std::filesystem::path& file) {
+  const auto numbers = named_numbers_in(file);
   const auto found = numbers.find(std::string(name));
   return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }

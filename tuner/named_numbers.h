@@ -15,6 +15,8 @@ namespace moetune {
 // so is a line of any other form.
 std::map<std::string, std::uint64_t> named_numbers(std::string_view text);
 
+// Those of a file; none where it cannot be read.
+std::map<std::string, std::uint64_t> named_numbers_in(const std::filesystem::path& file);
 // One number of such a file. Empty: the file or its line is missing.
 std::optional<std::uint64_t> number_named(std::string_view name, const std::filesystem::path& file);
 

@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +18,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/durable_file.h"
+#include "tuner/named_numbers.h"
 #include "tuner/printable.h"
 #include "tuner/spawn.h"
 
@@ -166,12 +165,8 @@ std::string WorkerProcess::ask_in_flight() {
 }
 
 std::int64_t WorkerProcess::held_memory() const {
-  std::ifstream status(fmt::format("/proc/{}/status", pid_));
-  std::int64_t kibibytes = 0;
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("RssAnon:") || line.starts_with("RssShmem:"))
-      kibibytes += std::atoll(line.c_str() + line.find(':') + 1);
-  return kibibytes * 1024;
+  auto kibibytes = named_numbers_in(fmt::format("/proc/{}/status", pid_));
+  return static_cast<std::int64_t>(kibibytes["RssAnon"] + kibibytes["RssShmem"]) * 1024;
 }
 
 bool WorkerProcess::has_ended() { return await_exit(0ms); }
@@ -264,10 +259,6 @@ std::optional<std::string_view> WorkerProcess::take_line() {
   return line;
 }
 
-std::string WorkerProcess::last_words() const {
-  std::string text;
-  for (const std::string& line : last_lines_) text.append(text.empty() ? "" : " / ").append(line);
-  return text;
-}
+std::string WorkerProcess::last_words() const { return fmt::format("{}", fmt::join(last_lines_, " / ")); }
 
 }  // namespace moetune

@@ -28,6 +28,8 @@ TEST(NamedNumbers, OneOfAFile) {
   const TemporaryDirectory folder;
   std::ofstream(folder / "cpu.stat") << "nr_periods 4\nnr_throttled 2\n";
   EXPECT_EQ(number_named("nr_throttled", folder / "cpu.stat"), 2U);
+  EXPECT_EQ(named_numbers_in(folder / "cpu.stat"), (Numbers{{"nr_periods", 4}, {"nr_throttled", 2}}));
+  EXPECT_TRUE(named_numbers_in(folder / "none").empty());
   EXPECT_FALSE(number_named("throttled", folder / "cpu.stat"));
   EXPECT_FALSE(number_named("nr_throttled", folder / "none"));
 }
