@@ -75,12 +75,6 @@ std::string missing_rounds(const NightlyPoint& baseline) {
                      baseline.rounds_then.size());
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all.append(all.empty() ? "" : ", ").append(text);
-  return all;
-}
-
 std::vector<std::string> remarks_about(const NightlyInput& input) {
   std::vector<std::string> remarks;
   if (!input.staleness.differences.empty()) remarks.push_back(input.staleness.words());
@@ -149,7 +143,7 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   if (!input.other_work.empty())
     return conclude(NightlyVerdict::indeterminate,
                     fmt::format("Other work ran beside it: {}. Times taken meanwhile prove nothing.",
-                                joined(input.other_work)));
+                                fmt::join(input.other_work, ", ")));
   if (input.points.empty()) return conclude(NightlyVerdict::indeterminate, "Nothing was measured.");
 
   const NightlyPoint& baseline = input.points.front();

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -160,18 +159,11 @@ void bench_all(const std::vector<std::string>& arguments) {
 }  // namespace moetune
 
 int main(int argc, char** argv) {
-  try {
+  return moetune::bench::run_main([&] {
     moetune::bench_all({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <random>
 #include <string>
 #include <vector>
@@ -161,18 +160,11 @@ void bench_asked(const std::vector<std::string>& arguments) {
 }  // namespace moetune
 
 int main(int argc, char** argv) {
-  try {
+  return moetune::bench::run_main([&] {
     moetune::bench_asked({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

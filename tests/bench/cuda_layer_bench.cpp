@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> types{"bf16"};
   std::int64_t context = 512;
   int layers = 16;
-  try {
+  return bench::run_main([&] {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
@@ -251,16 +251,9 @@ int main(int argc, char** argv) {
         for (const std::string& type : types)
           for (const std::string& count : tokens)
             Bench(shape, number_type_named(type).value(), std::stoll(count), context, layers).print();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

@@ -14,7 +14,8 @@ TEST(BoxFactsOf, ProcessesThatWeStartedAreOurs) {
   const TemporaryDirectory proc;
   const auto write = [&](int pid, int parent) {
     std::filesystem::create_directories(proc.path() / std::to_string(pid));
-    std::ofstream(proc.path() / std::to_string(pid) / "status") << "Name:\tx\nPPid:\t" << parent << "\n";
+    std::ofstream(proc.path() / std::to_string(pid) / "stat")
+        << pid << " (x y) S " << parent << " 0 0 0 0 0 0 0 0 0 1 2 3 4 0\n";
   };
   write(100, 1);
   write(200, 100);

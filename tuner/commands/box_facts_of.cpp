@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -14,8 +13,10 @@
 #include "kernels/parallel_for.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/gpu_probe.h"
+#include "tuner/doctor/bus_id.h"
 #include "tuner/doctor/host_facts.h"
 #include "tuner/memory_kills.h"
+#include "tuner/other_work.h"
 
 namespace moetune {
 namespace {
@@ -26,27 +27,17 @@ constexpr int longest_ancestry = 64;
 constexpr int most_looks = 9;
 constexpr std::chrono::milliseconds between_looks(500);
 
-std::int64_t parent_of(std::int64_t pid, const std::string& proc) {
-  std::ifstream status(proc + "/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("PPid:")) return std::strtoll(line.c_str() + 5, nullptr, 10);
-  return 0;
-}
-
 bool descends_from(std::int64_t pid, std::int64_t ancestor, const std::string& proc) {
   for (int steps = 0; pid > 1 && steps < longest_ancestry; ++steps) {
     if (pid == ancestor) return true;
-    pid = parent_of(pid, proc);
+    const std::optional<ProcessUse> process = process_use_of(static_cast<pid_t>(pid), proc);
+    pid = process ? process->parent : 0;
   }
   return false;
 }
 
-// NVML writes eight digits of the domain, /sys four: "00000000:18:00.0" -> "0000:18:00.0".
-std::optional<int> numa_node_of(std::string bus_id) {
-  if (bus_id.size() > 12) bus_id = bus_id.substr(bus_id.size() - 12);
-  std::ranges::transform(bus_id, bus_id.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::ifstream file("/sys/bus/pci/devices/" + bus_id + "/numa_node");
+std::optional<int> numa_node_of(const std::string& bus_id) {
+  std::ifstream file("/sys/bus/pci/devices/" + short_bus_id(bus_id) + "/numa_node");
   if (int node = 0; file >> node) return node;
   return std::nullopt;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "engine/facts/error.h"
 #include "tuner/commands/nearest.h"
 
@@ -24,18 +26,12 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 [[noreturn]] void refuse(const std::string& where, const std::string& word, const std::string& kind,
                          const std::vector<std::string>& accepted) {
   const std::string found = "unknown " + kind + " '" + word + "'";
   const std::string closest = nearest(word, accepted);
   if (!closest.empty()) throw InputError(where, found + ", did you mean " + closest + "?", "");
-  throw InputError(where, found, joined(accepted));
+  throw InputError(where, found, fmt::format("{}", fmt::join(accepted, ", ")));
 }
 
 }  // namespace
