@@ -192,7 +192,10 @@ std::string to_html(const RunReport& report) {
       header(report) + "<main>\n" + what_to_launch(report) + the_front() + final_round(report) +
       html_section(
           "tax", "Where a token's time goes",
-          html_chart("tax-chart", "Milliseconds per token and what they went to, per configuration.")) +
+          html_chart("tax-chart",
+                     "Milliseconds per token and what they went to, per configuration. They add up to "
+                     "tax_token_ms, the token's time in the recorded runs, not to tpot_ms, which is of other "
+                     "runs.")) +
       html_section("cache", "Expert cache: hit rate and step time",
                    html_chart("cache-chart",
                               "Against the share of experts kept in memory; bars are 95 % intervals.")) +
