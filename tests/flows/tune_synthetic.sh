@@ -59,8 +59,10 @@ cp whole/front.csv before.csv && rm whole/front.csv whole/report.md
 expect_exit 0 "$MOETUNE" report whole
 cmp before.csv whole/front.csv || fail "report gives another front.csv than tune"
 [[ -s whole/report.md ]] || fail "report wrote no report.md"
+cp -r whole looked_at
 expect_exit 0 "$MOETUNE" report --gate lossless
-expect_in out.txt 'lossless'
+expect_in out.txt 'A look under gate lossless: nothing is written'
+diff -r whole looked_at >&2 || fail "a look under another gate changed the run"
 
 # A second run in the same directory, and a resume of another study, touch nothing.
 cp -r whole untouched

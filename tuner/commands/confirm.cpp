@@ -213,9 +213,10 @@ ExitCode run_confirm(const ConfirmOptions& options) {
     confirmation.workload = workload.name;
     profile->confirmations.push_back(confirmation);
     write_file_atomically(file, to_json_value(*profile).dump(2) + "\n");
-    text += "\n" +
-            wrapped(fmt::format("{}: {}. Written into {}.", confirmation.verdict, confirmation.reason, file),
-                    80, 0);
+    text +=
+        "\n" + wrapped(fmt::format("{}: {}. Written into {}; 'moetune report' takes it into the run's pages.",
+                                   confirmation.verdict, confirmation.reason, file),
+                       80, 0);
     document["verdict"] = confirmation.verdict;
     document["reason"] = confirmation.reason;
     code = code_of(confirmation.verdict);

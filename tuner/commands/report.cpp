@@ -39,7 +39,7 @@ ExitCode show_history(const ReportOptions& options) {
 ExitCode run_report(const ReportOptions& options) {
   if (!options.history.empty()) return show_history(options);
   if (options.is_markdown) throw InputError("--markdown", "without --history", "both; report.md is the Markdown of a run");
-  const Conclusion conclusion = conclude(run_named(options.run), options.gate);
+  const Conclusion conclusion = look_at(run_named(options.run), options.gate);
   if (!conclusion.report.torn.empty()) options.console.warn(conclusion.report.torn);
   options.console.result(draw_front(conclusion.report, terminal_of(1)));
   options.console.result(conclusion.text());
@@ -60,7 +60,8 @@ Command add_report_command(CLI::App& program) {
                                      "  moetune report runs/latest --gate lossless\n"
                                      "  moetune report --history runs");
   add_text_option(command, "RUN", options->run, "DIR", "Run directory; default the newest run");
-  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "Choose under another gate than the run asked for");
+  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none",
+                  "Look what another gate would choose; the files of the run stay as they are");
   add_text_option(command, "--history", options->history, "DIR",
                   "Draw each metric over time instead: the profiles and checks below DIR");
   add_flag(command, "--markdown", options->is_markdown, "The history as Markdown");

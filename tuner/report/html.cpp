@@ -10,6 +10,7 @@
 #include "tuner/report/metric_column.h"
 #include "tuner/report/page_data.h"
 #include "tuner/report/run_facts.h"
+#include "tuner/serving/confirmation.h"
 
 namespace moetune {
 namespace {
@@ -61,6 +62,8 @@ std::string what_to_launch(const RunReport& report) {
     return html_section("launch", "What to launch", html + html_paragraph(against_default_words(report)));
   }
   const Trial& chosen = report.trial(*verdict.recommended);
+  for (const std::string& line : confirmation_lines(report.confirmations))
+    html += html_paragraph(line, line.starts_with("REFUTED") ? "caution" : "note");
   html += "<div class=\"first\"><div>" + html_paragraph(verdict.reason, "verdict");
   html += html_paragraph(against_default_words(report));
   if (verdict.final_round) html += html_paragraph(final_words(report));

@@ -9,6 +9,7 @@
 #include "tuner/report/final_section.h"
 #include "tuner/report/metric_column.h"
 #include "tuner/report/run_facts.h"
+#include "tuner/serving/confirmation.h"
 
 namespace moetune {
 namespace {
@@ -47,6 +48,8 @@ std::string what_to_launch(const RunReport& report) {
   text +=
       markdown_text(report.verdict.reason) + "\n\n" + markdown_text(against_default_words(report)) + "\n\n";
   if (report.verdict.final_round) text += markdown_text(final_words(report)) + "\n\n";
+  for (const std::string& line : confirmation_lines(report.confirmations))
+    text += "**" + markdown_text(line) + "**\n\n";
   if (report.verdict.runner_up)
     text += fmt::format("Runner-up: trial {} ({}). Why not: {}\n\n", *report.verdict.runner_up,
                         markdown_code(report.trial(*report.verdict.runner_up).configuration.key()),
