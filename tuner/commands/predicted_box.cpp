@@ -39,6 +39,15 @@ bool takes_one_device(const ProfilePoint& point) {
   });
 }
 
+// Where a processor's configuration would run on a GPU: what only a processor has to choose falls away.
+Configuration on_gpu(const ProfilePoint& point) {
+  Configuration configuration{point.configuration};
+  if (const auto router = configuration.values.find("router"); router != configuration.values.end())
+    router->second = "gpu";
+  configuration.values.erase("cpu_threads");
+  return configuration;
+}
+
 // May it be recommended, as far as accuracy goes?
 bool accurate_enough(const MeasuredRun& run, const ProfilePoint& point, const Metrics& metrics) {
   const GateVerdict verdict = judge(metrics, gate_named(run.profile.gate)).verdict;
@@ -68,7 +77,10 @@ Metrics carried_over(const Metrics& metrics, double tpot_ms, const Workload& wor
   made["tpot_ms"] = predicted(tpot_ms);
   for (const char* same :
        {"device_bytes", "kl_mean", "top1_agreement", "output_snr_db", "router_mass", "cache_hit"})
-    if (const Measurement* measured = find(metrics, same)) made[same] = *measured;
+    if (const Measurement* measured = find(metrics, same)) {
+      made[same] = *measured;
+      made[same].origin = Origin::predicted;  // of the other box nobody has measured it
+    }
   const Measurement* ttft = find(metrics, "ttft_ms");
   const Measurement* rate = find(metrics, "tokens_per_s");
   if (ttft == nullptr || rate == nullptr) return made;
@@ -93,7 +105,8 @@ std::string remark_of(const MeasuredRun& run, const Roofline& roofline) {
       "time of a prompt is scaled like that of a token";
   if (run.profile.hardware.gpu_count == 0)
     text +=
-        ". MEASURED ON A CPU: a GPU's own limits are not in it at all, so take it for the least it can take, "
+        ". MEASURED ON A CPU, with the router there: the column has it on the GPU, whose own limits are not "
+        "in it at all, so take it for the least it can take, "
         "not for what it takes";
   return text;
 }
@@ -151,8 +164,12 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
     const auto bytes = static_cast<std::int64_t>(trial.metrics.at("device_bytes").value);
     if (least == 0 || bytes < least) least = bytes;
     if (bytes > box.memory_bytes) continue;
-    ComparedPoint point{
-        .configuration = {trial.point->configuration}, .metrics = {}, .keeps_slo = {}, .usd_per_mtok = {}};
+    ComparedPoint point{.configuration = device == DeviceKind::cpu
+                                             ? on_gpu(*trial.point)
+                                             : Configuration{trial.point->configuration},
+                        .metrics = {},
+                        .keeps_slo = {},
+                        .usd_per_mtok = {}};
     point.metrics = carried_over(
         trial.metrics, predicted_ms(*roofline, format_of(*trial.point), floor_ms(trial.bytes, there)),
         profile.workload);

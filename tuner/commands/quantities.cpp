@@ -20,6 +20,7 @@ struct Unit {
 
 constexpr std::array durations = {Unit{"s", 1.0}, Unit{"m", 60.0}, Unit{"h", 3600.0}};
 constexpr std::array response_times = {Unit{"ms", 1.0}, Unit{"s", 1000.0}};
+constexpr std::array plain = {Unit{"", 1.0}};
 constexpr std::array shares = {Unit{"%", 0.01}, Unit{" %", 0.01}};
 constexpr std::array sizes = {Unit{"", 1.0},       Unit{"B", 1.0},       Unit{"KB", 1e3},         Unit{"MB", 1e6},
                               Unit{"GB", 1e9},     Unit{"TB", 1e12},     Unit{"KiB", 1024.0},     Unit{"MiB", 1048576.0},
@@ -64,6 +65,13 @@ std::int64_t parse_bytes(const std::string& flag, const std::string& text) {
   if (!bytes || *bytes < 1.0 || *bytes > 0x1p62)
     throw InputError(flag, quoted(text), "a size such as 12GiB, 500MB or a number of bytes");
   return static_cast<std::int64_t>(*bytes);
+}
+
+double parse_positive(const std::string& flag, const std::string& text) {
+  const std::optional<double> number = number_with_unit(text, plain);
+  if (!number || *number > 1e9)
+    throw InputError(flag, quoted(text), "a number above 0 and at most 1e9, such as 0.25");
+  return *number;
 }
 
 std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high) {

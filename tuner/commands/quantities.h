@@ -15,6 +15,9 @@ double parse_duration_seconds(const std::string& flag, const std::string& text);
 // "12GiB", "500MB", "4096" (bytes); decimal and binary units. Bytes, above 0.
 std::int64_t parse_bytes(const std::string& flag, const std::string& text);
 
+// "0.25", "2": prices, years. Above 0, at most 1e9: more is a slip of the finger.
+double parse_positive(const std::string& flag, const std::string& text);
+
 // A whole number in [low, high].
 std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high);
 
