@@ -173,11 +173,13 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     if (request.on_message) request.on_message(line);
   };
   if (!log.torn().empty()) say(log.torn());
-  if (!log.trials().empty())
-    say(fmt::format("going on after {} trials", log.trials().size()) +
+  if (!log.trials().empty() && request.on_remark)
+    request.on_remark(
+        fmt::format("going on after {} trial{}", log.trials().size(), log.trials().size() == 1 ? "" : "s") +
         (log.measured_again().empty()
              ? ""
-             : fmt::format(" and {} turns of final rounds", log.measured_again().size())));
+             : fmt::format(" and {} turn{} of final rounds", log.measured_again().size(),
+                           log.measured_again().size() == 1 ? "" : "s")));
 
   runner_settings.on_progress = [&](const std::string& words) { standing.doing(words); };
   runner_settings.on_tick = [&] { standing.show(); };

@@ -77,7 +77,8 @@ same_trials untouched whole
 # --resume of a finished run with more trials goes on; with as many it is over at once.
 expect_exit 0 tune --run whole --resume --max-trials 30
 same_trials untouched whole
-expect_exit 0 tune --run whole --resume --max-trials 36
+expect_exit 0 tune --run whole --resume --max-trials 36 --quiet
+! grep -q 'going on after' err.txt || fail "--quiet says what it goes on after"
 [[ $(searched whole) -eq 36 ]] || fail "did not go on to 36 trials"
 [[ $(turns whole) -eq $((whole_turns + 20 * ($(finalists whole) + 1))) ]] || fail "the longer search had no final round of its own"
 expect_exit 0 tune --run long --max-trials 36

@@ -133,7 +133,24 @@ void finish(const TraceOptions& options, const TraceReport& report) {
   if (!options.out.empty()) options.common.console.log("trace: " + options.out);
 }
 
+// A trace brings its own texts, and alone it needs no model: what would say something about either is refused
+// where it would change nothing.
+void refuse_what_a_file_settles(const TraceOptions& options) {
+  const CommonOptions usual;
+  const auto refuse_with = [](const char* flag, const std::string& with, const std::string& accepted) {
+    throw InputError(flag, "given with " + with + ": it would change nothing", accepted);
+  };
+  if (options.common.workload != usual.workload) refuse_with("--workload", "--from", "one of the two");
+  if (options.sequences != default_sequences) refuse_with("--sequences", "--from", "one of the two");
+  if (!options.no_check) return;
+  if (!options.settings.empty()) refuse_with("--set", "--from and --no-check", "--from without --no-check");
+  if (options.common.model != usual.model)
+    refuse_with("--model", "--from and --no-check",
+                "--from without --no-check: the trace says of which model it is");
+}
+
 ExitCode run_trace_command(const TraceOptions& options) {
+  if (!options.from.empty()) refuse_what_a_file_settles(options);
   const Console& console = options.common.console;
   TraceReport report;
   std::optional<PartialFile> file;

@@ -227,6 +227,9 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     progress.show(status);
   };
   request.on_message = [&](const std::string& line) { progress.message(line); };
+  request.on_remark = [&](const std::string& line) {
+    if (!console.quiet) progress.message(line);
+  };
   request.stops_before_final_round = seat != nullptr;
   TrialRunnerSettings runner_settings = options.target.runner_settings(study, options.timing_seconds);
   runner_settings.seat = seat;
