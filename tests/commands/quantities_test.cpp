@@ -27,6 +27,13 @@ TEST(Quantities, PercentagesSayThatTheyAreSome) {
   }
 }
 
+TEST(Quantities, OfTwoAssignmentsOfOneNameNoneIsDropped) {
+  EXPECT_EQ(parse_assignments("--set", {"b=2", "a=1"}, "name=value").size(), 2U);
+  EXPECT_TRUE(has_text(
+      message_of<InputError>([] { parse_assignments("--set", {"a=1", "b=2", "a=3"}, "name=value"); }),
+      "--set: 'a=3' beside 'a=1' (accepted: each name once)"));
+}
+
 TEST(Quantities, PricesAreNumbersAboveZero) {
   EXPECT_DOUBLE_EQ(parse_positive("--usd-per-hour", "0.25"), 0.25);
   EXPECT_DOUBLE_EQ(parse_positive("--years", "1e9"), 1e9);

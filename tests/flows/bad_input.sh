@@ -119,6 +119,10 @@ echo "too short" > short.txt
 refused "short.txt|too few" measure --calibration short.txt
 
 # Runs and profiles.
+refused "completions: SHELL is not given .accepted: bash.zsh.fish: " completions
+refused "confirm: --url is not given .accepted: URL: " confirm
+refused "--set: 'top_k=5' beside 'top_k=4' .accepted: each name once" measure --set top_k=4 --set top_k=5
+refused "--set: 'top_k=5' beside 'top_k=4'" trace --set top_k=4 --set top_k=5
 refused "no/such/run" report no/such/run
 refused "no/such/file" validate no/such/file.json
 refused "'': no such file" validate ""

@@ -10,6 +10,7 @@
 #include "tuner/choose.h"
 #include "tuner/commands/step_bytes.h"
 #include "tuner/contender.h"
+#include "tuner/counted.h"
 #include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 
@@ -94,11 +95,11 @@ Metrics carried_over(const Metrics& metrics, double tpot_ms, const Workload& wor
 std::string remark_of(const MeasuredRun& run, const Roofline& roofline) {
   std::string text =
       "predicted from " + box_name(run.profile.hardware) + " by bytes moved over the rates of both boxes";
-  text +=
-      roofline.held_out == 0
-          ? "; too few trials to say its error"
-          : fmt::format("; on {} trials held out there it was off by {:.0f} % (median), {:.0f} % at worst",
-                        roofline.held_out, 100.0 * roofline.median_error, 100.0 * roofline.worst_error);
+  text += roofline.held_out == 0
+              ? "; too few trials to say its error"
+              : fmt::format("; on {} held out there it was off by {:.0f} % (median), {:.0f} % at worst",
+                            counted(roofline.held_out, "trial"), 100.0 * roofline.median_error,
+                            100.0 * roofline.worst_error);
   text +=
       ". That error is of the box it was fitted on; launches, arithmetic and communication of another one "
       "are not in it, and the "

@@ -103,4 +103,18 @@ std::pair<std::string, std::string> parse_assignment(const std::string& flag, co
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+std::vector<std::pair<std::string, std::string>> parse_assignments(const std::string& flag,
+                                                                   const std::vector<std::string>& texts,
+                                                                   const std::string& accepted) {
+  std::vector<std::pair<std::string, std::string>> assignments;
+  for (const std::string& text : texts) {
+    const auto added = parse_assignment(flag, text, accepted);
+    for (const auto& [name, value] : assignments)
+      if (name == added.first)
+        throw InputError(flag, quoted(text) + " beside " + quoted(name + "=" + value), "each name once");
+    assignments.push_back(added);
+  }
+  return assignments;
+}
+
 }  // namespace moetune

@@ -33,4 +33,10 @@ double parse_per_cent(const std::string& flag, const std::string& text);
 // "name=value" -> {"name", "value"}; accepted: in words, for the message.
 std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted);
 
+// The same of an option that may be given several times. A name that is given twice is refused: one of the
+// two would be dropped.
+std::vector<std::pair<std::string, std::string>> parse_assignments(const std::string& flag,
+                                                                   const std::vector<std::string>& texts,
+                                                                   const std::string& accepted);
+
 }  // namespace moetune

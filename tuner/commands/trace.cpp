@@ -25,6 +25,7 @@
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/trace_report.h"
+#include "tuner/counted.h"
 
 namespace moetune {
 namespace {
@@ -53,10 +54,8 @@ Model open_model(const TraceOptions& options, DeviceKind device) {
                      "a Mixture-of-Experts model");
   model.checkpoint->check_finite();
   model.options.cpu_threads = options.common.threads;
-  for (const std::string& setting : options.settings) {
-    const auto [knob, value] = parse_assignment("--set", setting, setting_words);
+  for (const auto& [knob, value] : parse_assignments("--set", options.settings, setting_words))
     set_knob(model.options, knob, value);
-  }
   return model;
 }
 
@@ -178,8 +177,9 @@ ExitCode run_trace_command(const TraceOptions& options) {
                                                   std::int64_t{limits.context_tokens} * options.sequences);
       const TracePlan plan =
           plan_of(text, kinds_of(text, *model.checkpoint, options), workload, options.sequences);
-      report.text = fmt::format("{}, {} sequences of {} + {} tokens", text.description, options.sequences,
-                                workload.prompt_tokens, workload.output_tokens);
+      report.text =
+          fmt::format("{}, {} of {} + {} tokens", text.description, counted(options.sequences, "sequence"),
+                      workload.prompt_tokens, workload.output_tokens);
       Engine engine(model.checkpoint, model.options, limits);
       console.log("recording " + report.text);
       report.trace = record_trace(engine, plan);

@@ -15,6 +15,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/counted.h"
 #include "tuner/hardware_catalogue.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
@@ -97,8 +98,9 @@ void look_up(const std::string& place, LookUp look_up) {
 
 std::string words_of(const TrialLogContents& log) {
   const std::size_t turns = log.measured_again.size();
-  return std::to_string(log.trials.size()) + " trials" +
-         (turns == 0 ? "" : " and " + std::to_string(turns) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
+  return counted(log.trials.size(), "trial") +
+         (turns == 0 ? "" : " and " + counted(turns, "turn") + " of final rounds") +
+         (log.torn.empty() ? "" : "; " + log.torn);
 }
 
 // What was drawn from the trials must still be about them: a point is a trial of the log with its
@@ -165,7 +167,7 @@ std::string checked_front(const nlohmann::json& document, const std::string& fil
   TrialLogContents log;
   if (fs::exists(trials)) attempt([&] { log = read_trial_log(trials); });
   check_front(document, file, fs::exists(trials) ? &log : nullptr);
-  return fmt::format("the front of a run, {} points", document["points"].size());
+  return "the front of a run, " + counted(document["points"].size(), "point");
 }
 
 // What it is, in words; throws InputError where nothing more can be said about it.
@@ -178,13 +180,14 @@ std::string checked(const std::string& path) {
   if (has("parameters")) {
     // Numbers that a model or machine gives are not known here; the largest that any could have stand in.
     const SearchSpace space = search_space_from_json(document, path, check_knob, {{"native", 64}, {"cores", 256}});
-    return "a search space of " + std::to_string(space.parameters.size()) + " parameters";
+    return "a search space of " + counted(space.parameters.size(), "parameter");
   }
   if (has("boxes")) {
     const nlohmann::json& boxes = document["boxes"];
     const bool is_catalogue = boxes.is_array() && !boxes.empty() && boxes.front().is_object() && boxes.front().contains("memory_gb");
-    if (is_catalogue) return "a catalogue of " + std::to_string(hardware_catalogue_from_json(document, path).size()) + " boxes";
-    return "prices of " + std::to_string(price_list_from_json(document, path).boxes.size()) + " boxes";
+    if (is_catalogue)
+      return "a catalogue of " + counted(hardware_catalogue_from_json(document, path).size(), "box", "boxes");
+    return "prices of " + counted(price_list_from_json(document, path).boxes.size(), "box", "boxes");
   }
   // What a run directory holds comes before a profile: all of it has a schema number.
   if (has("staleness")) return "a nightly check: " + nightly_entry_from_json(document, path).verdict;

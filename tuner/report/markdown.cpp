@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/counted.h"
 #include "tuner/report/against_default.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/final_section.h"
@@ -73,8 +74,8 @@ std::string the_front(const RunReport& report, const Knobs& knobs) {
     objectives += fmt::format("{}{} ({})", objectives.empty() ? "" : ", ", objective.metric,
                               objective.maximize ? "larger is better" : "smaller is better");
   text += fmt::format(
-      "{} of {} trials: no other trial is as good in all of {} and better in one. Intervals are 95 %.{}\n\n",
-      report.front.size(), report.trials.size(), markdown_text(objectives),
+      "{} of {}: no other trial is as good in all of {} and better in one. Intervals are 95 %.{}\n\n",
+      report.front.size(), counted(report.trials.size(), "trial"), markdown_text(objectives),
       report.verdict.final_round
           ? " Times are the search's, each measured once; those of the final round stand above."
           : "");
