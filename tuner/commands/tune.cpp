@@ -26,6 +26,7 @@
 #include "tuner/commands/study_requests.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/counted.h"
 #include "tuner/doctor/box_json.h"
 #include "tuner/interruption.h"
 #include "tuner/json_facts.h"
@@ -208,6 +209,9 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     neighbours.look();
     progress.show(status);
   };
+  request.on_remark = [&](const std::string& line) {
+    if (!console.quiet) progress.message(line);
+  };
   request.stops_before_final_round = seat != nullptr;
   TrialRunnerSettings runner_settings = options.target.runner_settings(study, options.timing_seconds);
   runner_settings.seat = seat;
@@ -218,9 +222,12 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
-  console.result(fmt::format("{} trials{} in {} of measuring; {}\n", log.trials().size(),
-                             log.measured_again().empty() ? "" : fmt::format(" and {} turns of the final round", log.measured_again().size()),
-                             duration_text(result.measuring_seconds), result.why));
+  console.result(fmt::format(
+      "{}{} in {} of measuring; {}\n", counted(log.trials().size(), "trial"),
+      log.measured_again().empty()
+          ? ""
+          : fmt::format(" and {} of the final round", counted(log.measured_again().size(), "turn")),
+      duration_text(result.measuring_seconds), result.why));
   console.result(draw_front(conclusion.report, terminal_of(1)));
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
@@ -238,8 +245,9 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   }
   if (interrupted) {
     outcome.code = ExitCode::interrupted;
-    console.warn(fmt::format("moetune: interrupted after {} trials; 'moetune tune --resume --run {}' with the same options goes on",
-                             log.trials().size(), run.path()));
+    console.warn(fmt::format(
+        "moetune: interrupted after {}; 'moetune tune --resume --run {}' with the same options goes on",
+        counted(log.trials().size(), "trial"), run.path()));
   }
   return outcome;
 }
