@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   const int staging_warps = kThreads / 32 - (has_fresh ? 1 : 0);
   if (first < end && static_cast<int>(threadIdx.x) < 32 * staging_warps)
-    stage_queries<heads>(shared + At::kQueries, shape, in, token, first_head, head_count, turn, staging_warps);
+    stage_queries<Number, heads>(shared + At::kQueries, shape, in, token, first_head, head_count, turn, staging_warps);
 
   float top[2] = {kNothing, kNothing};  // of heads 16 warp + lane / 4 and + 8; the first group's
   float sum[2] = {};
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
         for (int step = 0; step < kWidth / 16; ++step) {
           const auto at = static_cast<std::uint32_t>(step / 4 * kBlockBytes + step % 4 * 32);
-          score_step(score, along_columns(base + At::kQueries + at), along_columns(tile + at), step == 0 ? 0 : 1);
+          score_step<Number>(score, along_columns(base + At::kQueries + at), along_columns(tile + at), step == 0 ? 0 : 1);
         }
         wgmma_finish();
 #pragma unroll
@@ -165,7 +165,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (int step = 0; step < 4; ++step) {
           const float* s = score + 8 * step;
           weights[128 * step] =
-              make_uint4(pack2(s[0], s[1]), pack2(s[2], s[3]), pack2(s[4], s[5]), pack2(s[6], s[7]));
+              make_uint4(operands_of<Number>(s[0], s[1]), operands_of<Number>(s[2], s[3]),
+                         operands_of<Number>(s[4], s[5]), operands_of<Number>(s[6], s[7]));
         }
       }
       __syncthreads();
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       wgmma_fence();
 #pragma unroll
       for (int step = 0; step < 4; ++step)
-        value_step(out, weight[step],
+        value_step<Number>(out, weight[step],
                    along_rows(tile + static_cast<std::uint32_t>(group * 4 * kBlockBytes + step * 16 * 128)));
       wgmma_finish();
     }

@@ -176,18 +176,19 @@ class Tiles {
   float* scales_;
 };
 
-template <int first, int count, int query_block>
+template <class Number, int first, int count, int query_block>
 __device__ __forceinline__ void score_blocks(float (&score)[32], std::uint32_t queries, std::uint32_t tile, bool is_start) {
 #pragma unroll
   for (int step = 0; step < 4 * count; ++step) {
     const int block = first + step / 4;
-    score_step(score, along_columns(queries + static_cast<std::uint32_t>(block * query_block + step % 4 * 32)),
+    score_step<Number>(score, along_columns(queries + static_cast<std::uint32_t>(block * query_block + step % 4 * 32)),
                along_columns(tile + static_cast<std::uint32_t>(block * kBlockBytes + step % 4 * 32)),
                is_start && step == 0 ? 0 : 1);
   }
 }
 
 // out = out * factor + weights * (one half of the tile)
+template <class Number>
 __device__ __forceinline__ void add_values(float (&out)[128], const uint4 (&weight)[4], const float (&factor)[2],
                                            std::uint32_t half, bool is_start) {
   if (!is_start)
@@ -198,7 +199,7 @@ __device__ __forceinline__ void add_values(float (&out)[128], const uint4 (&weig
   wgmma_fence();
 #pragma unroll
   for (int step = 0; step < 4; ++step)
-    value_step(out, weight[step], along_rows(half + static_cast<std::uint32_t>(step * 16 * 128)));
+    value_step<Number>(out, weight[step], along_rows(half + static_cast<std::uint32_t>(step * 16 * 128)));
   wgmma_finish();
 }
 
@@ -221,11 +222,11 @@ __device__ __forceinline__ void score_turns(float (&out)[128], float (&top)[2], 
     float score[32];
     if (turn > 0) await(Sign::kFirstHalf);
     wgmma_fence();
-    score_blocks<0, kHalfBlocks, query_block>(score, queries, tile, true);
-    score_blocks<2 * kHalfBlocks, 1, query_block>(score, queries, tile, false);
+    score_blocks<Number, 0, kHalfBlocks, query_block>(score, queries, tile, true);
+    score_blocks<Number, 2 * kHalfBlocks, 1, query_block>(score, queries, tile, false);
     commit_products();
     if (turn > 0) await(Sign::kSecondHalf);
-    score_blocks<kHalfBlocks, kHalfBlocks, query_block>(score, queries, tile, false);
+    score_blocks<Number, kHalfBlocks, kHalfBlocks, query_block>(score, queries, tile, false);
     wgmma_finish();
     if (turn > 0) give(Sign::kScored);
     [[maybe_unused]] const float* scales = meeting.scales + turn % 2 * kPositions;
@@ -259,14 +260,15 @@ __device__ __forceinline__ void score_turns(float (&out)[128], float (&top)[2], 
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
       const float* s = score + 8 * step;
-      weight[step] = make_uint4(pack2(s[0], s[1]), pack2(s[2], s[3]), pack2(s[4], s[5]), pack2(s[6], s[7]));
+      weight[step] = make_uint4(operands_of<Number>(s[0], s[1]), operands_of<Number>(s[2], s[3]),
+                                operands_of<Number>(s[4], s[5]), operands_of<Number>(s[6], s[7]));
     }
     if (turn > 0) await(Sign::kWeightsTaken);
 #pragma unroll
     for (int step = 0; step < 4; ++step) meeting.weights[128 * step] = weight[step];
     if (t == 0) meeting.factors[0] = factor[0], meeting.factors[8] = factor[1];
     give(Sign::kWeights);
-    add_values(out, weight, factor, tile, turn == 0);
+    add_values<Number>(out, weight, factor, tile, turn == 0);
     if (turn + 1 < turns) give(Sign::kLeftDone);
   }
 }
@@ -298,7 +300,7 @@ __device__ __forceinline__ void value_turns(float (&out)[128], const Stretch<Num
       give(Sign::kSecondHalf);
       await(Sign::kScored);
     }
-    add_values(out, weight, factor, tiles + static_cast<std::uint32_t>(turn % 2 * kRowsBytes + kHalfBlocks * kBlockBytes),
+    add_values<Number>(out, weight, factor, tiles + static_cast<std::uint32_t>(turn % 2 * kRowsBytes + kHalfBlocks * kBlockBytes),
                turn == 0);
     if (has_next) source.second_half(turn % 2, turn + 2);
   }
