@@ -9,20 +9,20 @@
 // that from two tiles as they come.
 #include <algorithm>
 
-#include "kernels/cuda/latent_rows_hopper.cuh"
-#include "kernels/cuda/quad.cuh"
+#include "kernels/cuda/latent_pipeline_hopper.cuh"
 
 namespace moetune::cuda {
 namespace {
 
 using namespace latent_hopper;
 
-// Grid: (pieces, blocks of 64 heads, tokens).
-template <class Number>
+// Grid: (pieces, blocks of `heads` heads, tokens).
+template <class Number, int heads>
 __global__ void __launch_bounds__(kThreads, 1)
     attend_rows_hopper(AttendShape shape, AttendInputs in, Pieces pieces) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) unsigned char shared[];
+  using At = Places<Number, heads>;
   constexpr bool kScaled = kHasCacheScales<Number>;
   const bool places = in.placing.is_asked;
   let_next_start();
@@ -38,26 +38,29 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   const int first = begin + static_cast<int>(blockIdx.x) * each;
   const int end = min(all, first + each);
-  const int first_head = static_cast<int>(blockIdx.y) * kHeads;
-  const int head_count = min(kHeads, shape.heads - first_head);
+  const int first_head = static_cast<int>(blockIdx.y) * heads;
+  const int head_count = min(heads, shape.heads - first_head);
   const std::int64_t slot = in.sequences[token];
   Number* const rows = static_cast<Number*>(in.keys) + slot * in.slot_stride;
   float* const scales = in.key_scales + slot * in.scale_slot_stride;
   const bool has_fresh = places && first < end && end == all;
   const int stored = has_fresh ? last : end;  // positions from here on are not read from the cache
+  const int fresh_row = has_fresh ? last : -1;
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const int group = static_cast<int>(threadIdx.x / 128);
   const int thread = static_cast<int>(threadIdx.x % 128);
   const int t = static_cast<int>(threadIdx.x % 4);
   const bool makes_row = has_fresh && threadIdx.x / 32 == kThreads / 32 - 1;
-  const auto stage_at = [&](int stage) {
-    return kRowsAt + (kIsBf16<Number> ? stage * kRowsBytes : kRowsBytes + stage * kRawBytes);
-  };
-  const int fresh_row = has_fresh ? last : -1;
+  auto* const tile_scales = reinterpret_cast<float*>(shared + At::kScales);
+  const Stretch<Number> stretch{rows, scales, in.row_stride, first, end, stored, fresh_row};
+  Tiles<Number> source(stretch, shared + At::kRows, shared + At::kRaw, tile_scales);
   if (first < end) {
-    fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored, fresh_row,
-               static_cast<int>(threadIdx.x), kThreads);
-    clear_queries(shared + kQueriesAt, head_count);
+    if constexpr (At::kInTurns)
+      source.begin(group);
+    else
+      fetch_raw(base + At::kRaw, rows, in.row_stride, first, stored, static_cast<int>(threadIdx.x), kThreads);
+    clear_queries<heads>(shared + At::kQueries, head_count);
+    if constexpr (At::kInTurns && !kIsBf16<Number>) source.settle(group);
   }
 
   Turn turn;
@@ -78,106 +81,114 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (kScaled && threadIdx.x % 32 == 0) scales[last] = fresh.scale;
     }
   }
+  const auto put_fresh = [&](int tile, int row) {
+    if (!makes_row) return;
+    fresh.put_into<Number>(shared + At::kRows + tile * kRowsBytes, row, turn);
+    if (kScaled && threadIdx.x % 32 == 0) tile_scales[tile * kPositions + row] = fresh.scale;
+  };
   const int staging_warps = kThreads / 32 - (has_fresh ? 1 : 0);
   if (first < end && static_cast<int>(threadIdx.x) < 32 * staging_warps)
-    stage_queries(shared + kQueriesAt, shape, in, token, first_head, head_count, turn, staging_warps);
+    stage_queries<Number, heads>(shared + At::kQueries, shape, in, token, first_head, head_count, turn, staging_warps);
 
   float top[2] = {kNothing, kNothing};  // of heads 16 warp + lane / 4 and + 8; the first group's
   float sum[2] = {};
   float out[128] = {};
-  auto* const weights = reinterpret_cast<uint4*>(shared + kWeightsAt) + thread;
-  auto* const factors = reinterpret_cast<float*>(shared + kFactorsAt) + thread / 32 * 16 + thread % 32 / 4;
-  auto* const tile_scales = reinterpret_cast<float*>(shared + kScalesAt);
-  for (int start = first, stage = 0; start < end; start += kPositions, stage ^= 1) {
-    const int tile_at = kIsBf16<Number> ? stage_at(stage) : kRowsAt;
-    const std::uint32_t tile = base + static_cast<std::uint32_t>(tile_at);
-    wait_for_copies<0>();
-    const bool adds_row = makes_row && start + kPositions > last;
-    if constexpr (!kIsBf16<Number>) {
-      const auto* raw = reinterpret_cast<const Number*>(shared + stage_at(stage));
+  auto* const weights = reinterpret_cast<uint4*>(shared + At::kWeights) + thread;
+  auto* const factors = reinterpret_cast<float*>(shared + At::kFactors) + thread / 32 * 16 + thread % 32 / 4;
+  if constexpr (At::kInTurns) {
+    if (kIsBf16<Number>) source.settle(group);
+    if (has_fresh && stretch.turns() == 1) put_fresh(0, last - first);
+    fence_tile();
+    __syncthreads();  // queries and the first tile are there
+    const Meeting meeting{weights, factors, tile_scales};
+    if (group == 0)
+      score_turns<At::kQueryBlock>(out, top, sum, stretch, meeting, base + At::kQueries, base + At::kRows);
+    else
+      value_turns(out, stretch, meeting, source, base + At::kRows, put_fresh);
+  } else {
+    for (int start = first, stage = 0; start < end; start += kPositions, stage ^= 1) {
+      constexpr int tile_at = At::kRows;
+      const std::uint32_t tile = base + static_cast<std::uint32_t>(tile_at);
+      wait_for_copies<0>();
       __syncthreads();
-      for (int i = static_cast<int>(threadIdx.x); i < kPositions * kWidth / 8; i += kThreads)
-        if (start + i / (kWidth / 8) != fresh_row)
-          *reinterpret_cast<uint4*>(shared + tile_at + place_of(i / (kWidth / 8), i % (kWidth / 8))) =
-              Eight<Number>::from_shared(raw + i * 8).pairs();
+      widen_blocks<kThreads, 0, kWidth / 64>(
+          shared + tile_at, reinterpret_cast<const Number*>(shared + At::kRaw + stage * kRawBytes), fresh_row - start);
       if (kScaled && threadIdx.x < kPositions && start + static_cast<int>(threadIdx.x) != fresh_row)
         tile_scales[threadIdx.x] =
             start + static_cast<int>(threadIdx.x) < stored ? __ldcg(scales + start + threadIdx.x) : 0.0F;
-    }
-    if (adds_row) {
-      fresh.put_into<Number>(shared + tile_at, last - start, turn);
-      if (kScaled && threadIdx.x % 32 == 0) tile_scales[last - start] = fresh.scale;
-    }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();  // the rows are there; both groups are done with those before
-    if (group == 1 && start + kPositions < end)
-      fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage ^ 1)), rows, in.row_stride,
-                 start + kPositions, stored, fresh_row, thread, 128);
-    uint4 weight[4];
-    if (group == 0) {
-      float score[32];
-      wgmma_fence();
+      if (has_fresh && start + kPositions > last) put_fresh(0, last - start);
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      __syncthreads();  // the rows are there; both groups are done with those before
+      if (group == 1 && start + kPositions < end)
+        fetch_raw(base + static_cast<std::uint32_t>(At::kRaw + (stage ^ 1) * kRawBytes), rows, in.row_stride,
+                  start + kPositions, stored, thread, 128);
+      uint4 weight[4];
+      if (group == 0) {
+        float score[32];
+        wgmma_fence();
 #pragma unroll
-      for (int step = 0; step < kWidth / 16; ++step) {
-        const auto at = static_cast<std::uint32_t>(step / 4 * kBlockBytes + step % 4 * 32);
-        score_step(score, along_columns(base + kQueriesAt + at), along_columns(tile + at), step == 0 ? 0 : 1);
-      }
-      wgmma_finish();
+        for (int step = 0; step < kWidth / 16; ++step) {
+          const auto at = static_cast<std::uint32_t>(step / 4 * kBlockBytes + step % 4 * 32);
+          score_step<Number>(score, along_columns(base + At::kQueries + at), along_columns(tile + at), step == 0 ? 0 : 1);
+        }
+        wgmma_finish();
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
+        for (int j = 0; j < 8; ++j)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int position = 8 * j + 2 * t + i % 2;
-          if constexpr (kScaled) score[4 * j + i] *= tile_scales[position];
-          if (start + position >= end) score[4 * j + i] = kNothing;
+          for (int i = 0; i < 4; ++i) {
+            const int position = 8 * j + 2 * t + i % 2;
+            if constexpr (kScaled) score[4 * j + i] *= tile_scales[position];
+            if (start + position >= end) score[4 * j + i] = kNothing;
+          }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float most = top[half];
+#pragma unroll
+          for (int j = 0; j < 8; ++j)
+            most = fmaxf(most, fmaxf(score[4 * j + 2 * half], score[4 * j + 2 * half + 1]));
+          most = quad_max(most);
+          const float change = __expf(top[half] - most);
+          top[half] = most;
+          float part = 0.0F;
+#pragma unroll
+          for (int j = 0; j < 8; ++j)
+#pragma unroll
+            for (int i = 2 * half; i < 2 * half + 2; ++i) {
+              score[4 * j + i] = __expf(score[4 * j + i] - most);
+              part += score[4 * j + i];
+              if constexpr (kScaled) score[4 * j + i] *= tile_scales[8 * j + 2 * t + i % 2];
+            }
+          sum[half] = sum[half] * change + part;
+          if (t == 0) factors[8 * half] = change;
         }
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float most = top[half];
-#pragma unroll
-        for (int j = 0; j < 8; ++j)
-          most = fmaxf(most, fmaxf(score[4 * j + 2 * half], score[4 * j + 2 * half + 1]));
-        most = quad_max(most);
-        const float change = __expf(top[half] - most);
-        top[half] = most;
-        float part = 0.0F;
-#pragma unroll
-        for (int j = 0; j < 8; ++j)
-#pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i) {
-            score[4 * j + i] = __expf(score[4 * j + i] - most);
-            part += score[4 * j + i];
-            if constexpr (kScaled) score[4 * j + i] *= tile_scales[8 * j + 2 * t + i % 2];
-          }
-        sum[half] = sum[half] * change + part;
-        if (t == 0) factors[8 * half] = change;
+        for (int step = 0; step < 4; ++step) {
+          const float* s = score + 8 * step;
+          weights[128 * step] =
+              make_uint4(operands_of<Number>(s[0], s[1]), operands_of<Number>(s[2], s[3]),
+                         operands_of<Number>(s[4], s[5]), operands_of<Number>(s[6], s[7]));
+        }
       }
+      __syncthreads();
 #pragma unroll
-      for (int step = 0; step < 4; ++step) {
-        const float* s = score + 8 * step;
-        weights[128 * step] =
-            make_uint4(pack2(s[0], s[1]), pack2(s[2], s[3]), pack2(s[4], s[5]), pack2(s[6], s[7]));
-      }
+      for (int step = 0; step < 4; ++step) weight[step] = weights[128 * step];
+      const float factor[2] = {factors[0], factors[8]};
+      if (start > first)
+#pragma unroll
+        for (int j = 0; j < 32; ++j)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) out[4 * j + i] *= factor[i / 2];
+      wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < 4; ++step)
+        value_step<Number>(out, weight[step],
+                   along_rows(tile + static_cast<std::uint32_t>(group * 4 * kBlockBytes + step * 16 * 128)));
+      wgmma_finish();
     }
-    __syncthreads();
-#pragma unroll
-    for (int step = 0; step < 4; ++step) weight[step] = weights[128 * step];
-    const float factor[2] = {factors[0], factors[8]};
-    if (start > first)
-#pragma unroll
-      for (int j = 0; j < 32; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) out[4 * j + i] *= factor[i / 2];
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < 4; ++step)
-      value_step(out, weight[step],
-                 along_rows(tile + static_cast<std::uint32_t>(group * 4 * kBlockBytes + step * 16 * 128)));
-    wgmma_finish();
   }
 
   __syncthreads();
-  auto* const parts = reinterpret_cast<float*>(shared + kRowsAt);
+  auto* const parts = reinterpret_cast<float*>(shared + At::kRows);
   if (first < end)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -191,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         *reinterpret_cast<float2*>(to + kPartHead + 256 * group + 8 * j + 2 * t) =
             make_float2(out[4 * j + 2 * half], out[4 * j + 2 * half + 1]);
     }
-  finish_piece<1, kHeads, kRank, false, kFactors>(shape, in, pieces, token, first_head, head_count, active,
+  finish_piece<1, heads, kRank, false, kFactors>(shape, in, pieces, token, first_head, head_count, active,
                                                   parts, [] {});
 #endif
 }
@@ -199,30 +210,37 @@ __global__ void __launch_bounds__(kThreads, 1)
 // Code that is not for sm_90a has no body, and so nothing in shared memory.
 bool is_compiled() {
   cudaFuncAttributes attributes{};
-  CUDA_TRY(cudaFuncGetAttributes(&attributes, attend_rows_hopper<__nv_bfloat16>));
+  CUDA_TRY(cudaFuncGetAttributes(&attributes, attend_rows_hopper<__nv_bfloat16, 64>));
   return attributes.sharedSizeBytes > 0;
 }
 
-template <class Number>
+template <class Number, int heads>
 void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
-  const int head_blocks = (shape.heads + kHeads - 1) / kHeads;
-  const auto kernel = attend_rows_hopper<Number>;
+  const int head_blocks = (shape.heads + heads - 1) / heads;
+  const auto kernel = attend_rows_hopper<Number, heads>;
+  constexpr int kBytes = Places<Number, heads>::kBytes;
   const Pieces pieces = make_pieces(cuda, shape,
                                     {.head_blocks = head_blocks,
-                                     .heads = std::min(kHeads, shape.heads),
+                                     .heads = std::min(heads, shape.heads),
                                      .factors = kFactors,
                                      .least = kPositions,
                                      .kernel = reinterpret_cast<const void*>(kernel),
                                      .threads = kThreads,
-                                     .shared_bytes = kSharedBytes,
+                                     .shared_bytes = kBytes,
                                      .most_cluster = most_cluster(kernel),
                                      .cluster_of_many = kMostCluster});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),
                    .threads = kThreads,
-                   .shared_bytes = kSharedBytes},
+                   .shared_bytes = kBytes},
                   pieces.cluster, cuda.state().stream, shape, in, pieces);
+}
+
+template <class Number>
+void run_bytes(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
+  if (shape.heads <= 16) return run_rows<Number, 16>(cuda, shape, in);
+  run_rows<Number, 64>(cuda, shape, in);
 }
 
 }  // namespace
@@ -236,9 +254,9 @@ bool attends_latent_on_hopper(NumberType cache_type, const AttendShape& shape, c
 
 void attend_latent_on_hopper(Cuda& cuda, NumberType cache_type, const AttendShape& shape,
                              const AttendInputs& in) {
-  if (cache_type == NumberType::bf16) return run_rows<__nv_bfloat16>(cuda, shape, in);
-  if (cache_type == NumberType::fp8) return run_rows<__nv_fp8_e4m3>(cuda, shape, in);
-  run_rows<std::int8_t>(cuda, shape, in);
+  if (cache_type == NumberType::bf16) return run_rows<__nv_bfloat16, 64>(cuda, shape, in);
+  if (cache_type == NumberType::fp8) return run_bytes<__nv_fp8_e4m3>(cuda, shape, in);
+  run_bytes<std::int8_t>(cuda, shape, in);
 }
 
 }  // namespace moetune::cuda
