@@ -13,7 +13,7 @@ struct KernelPath {
   int least_prompt_tokens = 33;
   // Up to this many tokens experts of 4 bits are decoded where each has few of them
   // (kernels/cuda/ffn_many.cuh).
-  int most_many_tokens = 64;
+  int most_many_tokens = 96;
   // Up to this many tokens activations of a prompt count with sixteen bits of mantissa (two products) instead
   // of eight: weights are read once either way, and that is what such a step costs.
   int most_split_tokens = 63;
