@@ -247,7 +247,7 @@ void take_path(const std::string& name) {
     path.most_split_tokens = 0;
   else if (name != "best")
     throw std::invalid_argument("path \"" + name + "\" (accepted: best, portable, decoded, split, whole)");
-  if (name != "decoded") path.least_prompt_tokens = 2, path.most_sliced_tokens = 0;
+  if (name != "decoded") path.least_prompt_tokens = 2, path.most_many_tokens = 0, path.most_sliced_tokens = 0;
   set_kernel_path(path);
 }
 

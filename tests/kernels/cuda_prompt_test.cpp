@@ -8,10 +8,10 @@
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/gemm.h"
+#include "kernels/kernel_path.h"
 #include "kernels/mla_attention.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/number_convert.h"
-#include "kernels/kernel_path.h"
 #include "kernels/quantize.h"
 #include "kernels/run.h"
 #include "tests/support/gpu.h"
@@ -35,13 +35,30 @@ struct Path {
   KernelPath path;
 };
 // From two tokens on, so that small sizes are tested too.
-constexpr Path kPaths[] = {
-    {"best", {.is_portable = false, .least_prompt_tokens = 2, .most_split_tokens = 0, .most_sliced_tokens = 0}},
-    {"best, two parts",
-     {.is_portable = false, .least_prompt_tokens = 2, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
-    {"portable", {.is_portable = true, .least_prompt_tokens = 2, .most_split_tokens = 0, .most_sliced_tokens = 0}},
-    {"portable, two parts",
-     {.is_portable = true, .least_prompt_tokens = 2, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
+constexpr Path kPaths[] = {{"best",
+                            {.is_portable = false,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 0,
+                             .most_sliced_tokens = 0}},
+                           {"best, two parts",
+                            {.is_portable = false,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 1 << 30,
+                             .most_sliced_tokens = 0}},
+                           {"portable",
+                            {.is_portable = true,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 0,
+                             .most_sliced_tokens = 0}},
+                           {"portable, two parts",
+                            {.is_portable = true,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 1 << 30,
+                             .most_sliced_tokens = 0}}};
 
 // Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums.
 double rounding_of(NumberType type) {
