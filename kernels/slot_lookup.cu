@@ -72,18 +72,44 @@ __device__ __forceinline__ Candidate first_of_warp(Candidate mine) {
   return mine;
 }
 
-// The distinct experts of a step in order of first appearance; returns how many.
-__device__ int list_distinct(const Work& work, int* listed, int* first_pair) {
+// The values of the threads that take part, in the order of the threads; returns how many. of_warp: (kWarps).
+__device__ int compact(bool takes_part, int value, int* to, int* of_warp) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const unsigned those = __ballot_sync(kAll, takes_part);
+  if (thread % 32 == 0) of_warp[thread / 32] = __popc(those);
+  __syncthreads();
+  int at = __popc(those & ((1U << thread % 32) - 1U));
+  int all = 0;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    if (warp < thread / 32) at += of_warp[warp];
+    all += of_warp[warp];
+  }
+  if (takes_part) to[at] = value;
+  __syncthreads();
+  return all;
+}
+
+// The distinct experts of a step in order of first appearance; returns how many. pairs: with an expert.
+__device__ int list_distinct(const Work& work, int* listed, int* first_pair, int* pairs) {
   const auto thread = static_cast<int>(threadIdx.x);
   if (work.tokens == 1) {
-    if (thread < work.k) listed[thread] = work.ids[thread];
-    __syncthreads();
-    return work.k;
+    const int expert = thread < work.k ? work.ids[thread] : -1;
+    const int count = compact(expert >= 0, expert, listed, first_pair);
+    if (thread == 0) *pairs = count;
+    return count;
   }
   first_pair[thread] = INT_MAX;
+  if (thread == 0) *pairs = 0;
   __syncthreads();
-  for (int pair = thread; pair < work.tokens * work.k; pair += kThreads)
-    atomicMin(first_pair + work.ids[pair / work.k * work.ids_stride + pair % work.k], pair);
+  int own = 0;
+  for (int pair = thread; pair < work.tokens * work.k; pair += kThreads) {
+    const int expert = work.ids[pair / work.k * work.ids_stride + pair % work.k];
+    if (expert < 0) continue;
+    ++own;
+    atomicMin(first_pair + expert, pair);
+  }
+  own = __reduce_add_sync(kAll, own);
+  if (thread % 32 == 0 && own > 0) atomicAdd(pairs, own);
   __syncthreads();
   const int mine = first_pair[thread];
   const int count = __syncthreads_count(mine != INT_MAX ? 1 : 0);
@@ -136,8 +162,9 @@ __device__ void count_and_keep_hot(const Work& work, const int* listed, int coun
 
 // Every thread returns with the number of listed experts.
 __device__ int ask(const Work& work, int* listed, int* first_pair) {
+  __shared__ int pairs;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int count = list_distinct(work, listed, first_pair);
+  const int count = list_distinct(work, listed, first_pair, &pairs);
   const std::int64_t before = work.clock[0];
   __syncthreads();
   if (!work.rule.keeps_hot) {
@@ -153,7 +180,7 @@ __device__ int ask(const Work& work, int* listed, int* first_pair) {
   const int hits = __syncthreads_count(is_hit ? 1 : 0);
   if (thread == 0) {
     work.clock[0] = before + count;
-    work.counters->lookups += std::int64_t{work.tokens} * work.k;
+    work.counters->lookups += pairs;
     work.counters->hits += hits;
     work.counters->misses += count - hits;
   }
@@ -198,25 +225,13 @@ __device__ void place(const Work& work, int expert, const Candidate& in, std::in
 __device__ int hold_resident(const Work& work, const int* listed, int count, std::int64_t wave, int* missing,
                              int* missing_of_warp) {
   const auto thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % 32;
   const int expert = thread < count ? listed[thread] : -1;
   const int slot = expert >= 0 ? work.slot_of[work.key(expert)] : -1;
   if (slot >= 0) {
     work.held_in_wave[slot] = wave;
     work.wave_table[expert] = slot;
   }
-  const unsigned misses = __ballot_sync(kAll, expert >= 0 && slot < 0);
-  if (lane == 0) missing_of_warp[thread / 32] = __popc(misses);
-  __syncthreads();
-  int at = __popc(misses & ((1U << lane) - 1U));
-  int all = 0;
-  for (int warp = 0; warp < kWarps; ++warp) {
-    if (warp < thread / 32) at += missing_of_warp[warp];
-    all += missing_of_warp[warp];
-  }
-  if (expert >= 0 && slot < 0) missing[at] = expert;
-  __syncthreads();
-  return all;
+  return compact(expert >= 0 && slot < 0, expert, missing, missing_of_warp);
 }
 
 __global__ void __launch_bounds__(kThreads, 1) look_up(const __grid_constant__ Work work) {

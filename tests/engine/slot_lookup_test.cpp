@@ -31,6 +31,8 @@ class OnTheHost {
     layer_ = layer;
     pending_.clear();
     for (const std::int32_t expert : ids) {
+      if (expert < 0) continue;
+      ++lookups;
       if (std::ranges::find(pending_, expert) != pending_.end()) continue;
       pending_.push_back(expert);
       ++(directory_.look_up(layer, expert) ? hits : misses);
@@ -68,6 +70,7 @@ class OnTheHost {
     return wave;
   }
 
+  std::int64_t lookups = 0;
   std::int64_t hits = 0;
   std::int64_t misses = 0;
   std::int64_t evictions = 0;
@@ -87,7 +90,7 @@ TEST(SlotLookup, DecidesWhatTheDirectoryDecides) {
       OnTheHost host(of);
       int number = 0;
       std::int64_t waves = 0;
-      for (const std::vector<std::int32_t>& step : invented_steps(of, 60, tokens, 1)) {
+      for (const std::vector<std::int32_t>& step : with_some_dropped(invented_steps(of, 60, tokens, 1))) {
         const int layer = number++ % of.layers;
         const OwnedTensor chosen = ids({tokens, of.k}, step);
         host.ask(layer, step);
@@ -101,7 +104,7 @@ TEST(SlotLookup, DecidesWhatTheDirectoryDecides) {
         }
       }
       const SlotCounters counters = memory.counters(device);
-      EXPECT_EQ(counters.lookups, std::int64_t{number} * tokens * of.k);
+      EXPECT_EQ(counters.lookups, host.lookups);
       EXPECT_EQ(counters.hits, host.hits);
       EXPECT_EQ(counters.misses, host.misses);
       EXPECT_EQ(counters.evictions, host.evictions);

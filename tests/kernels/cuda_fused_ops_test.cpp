@@ -225,7 +225,7 @@ TEST_F(CudaFusedOps, RoutedFeedForward) {
   constexpr std::int64_t kExperts = 9;
   for (const NumberType type : kTileTypes)
     for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}, {48, 2128}})
-      for (const std::int64_t k : {1, 2, 8})
+      for (const auto& [k, drops] : {std::pair<std::int64_t, bool>{1, false}, {2, false}, {2, true}, {8, false}, {8, true}})
         for (const std::int64_t tokens : {1, 2, 9}) {
           const Experts experts = random_experts(cpu_, type, hidden, inner, kExperts);
           Buffer gslots(gpu(), experts.tiles.bytes * kExperts);
@@ -241,6 +241,11 @@ TEST_F(CudaFusedOps, RoutedFeedForward) {
           const OwnedTensor slot_of_expert = ids(table);
           const OwnedTensor x = random_floats({tokens, hidden}, 11);
           const OwnedTensor weights = random_floats({tokens, k}, 12);
+          for (std::int64_t i = 0; drops && i < tokens * k; ++i)
+            if (i % k > 0 && i % 3 != 1) {  // no expert, whatever lies in its row
+              chosen.view().i32()[i] = -1;
+              weights.view().f32()[i] = 0.0F;
+            }
           const OwnedTensor rows = poisoned({tokens, k, hidden});
           const OwnedTensor y = random_floats({tokens, hidden}, 13);
           const Tensor gy = there(y.view());
@@ -262,7 +267,7 @@ TEST_F(CudaFusedOps, RoutedFeedForward) {
                               .y = y.view()});
           expect_near(gy, y.view(), tolerance_for(type, tokens, 1),
                       std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) + ", k " +
-                          std::to_string(k) + ", " + std::to_string(tokens) + " tokens");
+                          std::to_string(k) + (drops ? ", some dropped, " : ", ") + std::to_string(tokens) + " tokens");
         }
 }
 
