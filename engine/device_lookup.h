@@ -24,6 +24,9 @@ class DeviceLookUp {
   void first_wave(int moe_layer, const Tensor& ids);
   void next_wave();
   const Tensor& wave_table() const { return memory_.wave_table(); }
+  const Tensor& tables() const {
+    return memory_.state().slot_of;
+  }  // (layers, experts) i32: slots, -1: not resident
 
   void clear() { memory_.clear(*device_); }
   void reset_counters() { memory_.reset_counters(*device_); }

@@ -31,6 +31,7 @@ class ExpertCache {
     std::int64_t hits = 0;     // distinct experts of a layer's step found resident
     std::int64_t misses = 0;   // and not
     std::int64_t evictions = 0;
+    std::int64_t rerouted = 0;  // choices that a resident expert took over (kernels/change_route.h)
     std::int64_t bytes_read = 0;
     double load_seconds = 0.0;       // time spent waiting for misses and for what fetch_ahead() had not finished
     std::int64_t ahead = 0;          // experts that fetch_ahead() brought in
@@ -74,7 +75,7 @@ class ExpertCache {
   void begin_step() { directory_.release_all(); }
   // Begins to bring in experts that a layer still to come in this step, or the first one of the next, is expected to ask
   // for, and returns at once. During the last wave of a layer or between steps: what that wave uses stays where it is.
-  // The next begin_layer() waits for them. Memory of the device has to be the host's.
+  // The next begin_layer() waits for them; on a GPU it is what is enqueued behind it that waits.
   void fetch_ahead(int moe_layer, std::span<const std::int32_t> experts);
   // Fills free slots with experts, most wanted first, as if a step had asked for each of them once, and waits.
   struct HotExpert {
@@ -82,6 +83,11 @@ class ExpertCache {
     std::int32_t expert = 0;
   };
   void prewarm(std::span<const HotExpert> hottest_first);
+
+  // (experts) i32 on the device: what is resident of a layer, as far as the device has come. Of a cache that is not resident.
+  Tensor table(int moe_layer) const;
+  // Where the device counts the choices that resident experts took over; null for a resident cache.
+  std::int64_t* rerouted() const { return reinterpret_cast<std::int64_t*>(rerouted_.data()); }
 
   // (experts) i32: slots of the experts of this wave; others may appear only where there is a single wave.
   Tensor wave_table() const;
@@ -97,11 +103,11 @@ class ExpertCache {
   const SlotDirectory& directory() const { return directory_; }
   // Slots that a layer may count on, whatever the policy.
   std::size_t fair_share(int moe_layer) const { return static_cast<std::size_t>(directory_.slots_of_layer(moe_layer).count); }
-  Counters counters() const;  // waits for a device that decides
+  Counters counters() const;  // waits for the device
   void reset_counters();
   void record_loads(StepRecorder* recorder) { recorder_ = recorder; }  // null: no longer
   std::int64_t device_bytes() const {
-    return slots_.bytes() + tables_.bytes() + wave_table_.bytes() + (look_up_ ? look_up_->bytes() : 0);
+    return slots_.bytes() + tables_.bytes() + wave_table_.bytes() + rerouted_.bytes() + (look_up_ ? look_up_->bytes() : 0);
   }
 
   // What a cache of this shape will hold on its device.
@@ -119,10 +125,11 @@ class ExpertCache {
   std::span<const std::int32_t> device_table(int moe_layer);
   void load(std::span<const std::int32_t> experts);
   void upload_table(int moe_layer);
-  void upload_changed_tables();
+  void upload_changed_tables(int moe_layer);  // after placements in that layer
   void upload_all_tables();  // of a cache that is not resident
   void upload_wave_table(std::span<const std::int32_t> experts);
   void wait_for_ahead();
+  void give_up_ahead();
   void settle_ahead();  // once it is known what the layer asks for
 
   Device* device_;
@@ -132,6 +139,7 @@ class ExpertCache {
   Buffer slots_;
   OwnedTensor tables_;      // (layers, experts) i32 on the device: the directory's tables
   OwnedTensor wave_table_;  // (experts) i32: a table with one wave only
+  Buffer rerouted_;         // one std::int64_t
 
   int moe_layer_ = 0;  // of the running begin_layer()
   bool uses_wave_table_ = false;

@@ -132,6 +132,37 @@ TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
   }
 }
 
+// What the device looks up has been changed by then: dropped experts are not asked for, and who is resident
+// is the device's own table.
+TEST_P(DeviceLookUpEngine, ChangesChoicesAsTheHostDoes) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const std::string fewer = std::to_string(std::max(1, spec.experts_per_token - 1));
+  for (const Settings& rule :
+       {Settings{{"top_k_rule", "threshold:0.7"}}, Settings{{"top_k_rule", "per_layer"}, {"top_k", fewer}},
+        Settings{{"reroute_margin", "0.5"}},
+        Settings{{"reroute_margin", "0.2"}, {"top_k_rule", "threshold:0.5"}}}) {
+    Settings settings = rule;
+    settings.emplace_back("expert_cache", about_half(spec));
+    RunStats stats[2];
+    std::vector<float> logits[2];
+    for (const int on_device : {0, 1}) {
+      const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
+      Engine engine = engine_over(expected, settings);
+      logits[on_device] = teacher_forced(engine, expected.ids, 1);
+      stats[on_device] = engine.stats();
+    }
+    const std::string what = rule.front().first + "=" + rule.front().second;
+    expect_identical(logits[1], logits[0], what);
+    EXPECT_EQ(stats[1].expert_lookups, stats[0].expert_lookups) << what;
+    EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << what;
+    EXPECT_EQ(stats[1].experts_rerouted, stats[0].experts_rerouted) << what;
+    if (rule.front().second == "0.5") {
+      EXPECT_GT(stats[1].experts_rerouted, 0) << what;
+    }
+  }
+}
+
 // Steps that feed themselves take the same way.
 TEST_P(DeviceLookUpEngine, DecodesWhatTheResidentModelDecodes) {
   const Golden expected = golden(GetParam());
