@@ -165,20 +165,25 @@ Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
                    "bf16, int8, int4, int4_g32"};
 }
 
-// Acted on by the host; a GPU's layers do not have them in this build.
-constexpr std::array<std::string_view, 3> kOnlyOnCpu{"prefetch", "reroute_margin", "top_k_rule"};
+// The host guesses, so it is the host that must decide who gets a slot.
+Rule prefetch_rule(const ModelSpec& spec, const EngineOptions& options) {
+  if (options.prefetch == Prefetch::none ||
+      missing_experts(spec, options) == ExpertCache::Missing::fetched_by_host)
+    return std::nullopt;
+  return Objection{"prefetch",
+                   fmt::format("{} with miss={}: only experts that the host brings in are fetched ahead",
+                               knob_named("prefetch").get(options), knob_named("miss").get(options)),
+                   "none, or miss=dma"};
+}
 
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
   if (Rule rule = placement_rule(options)) return rule;
   const EngineOptions defaults;
-  for (const char* name :
-       {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin", "top_k_rule"}) {
+  for (const char* name : {"miss", "cuda_graph", "expert_parallel"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     if (name == std::string_view("miss") &&
         (options.device == DeviceKind::cuda || takes_untried(kUntriedDeviceLookUp)))
-      continue;
-    if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end())
       continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
@@ -222,6 +227,7 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
   if (Rule rule = cache_rule(spec, options)) return rule;
   if (Rule rule = thread_rule(options)) return rule;
   if (Rule rule = unsupported_rule(options)) return rule;
+  if (Rule rule = prefetch_rule(spec, options)) return rule;
   if (Rule rule = gpu_type_rule(spec, options)) return rule;
   if (Rule rule = gpu_cache_rule(spec, options)) return rule;
   return limit_rule(spec, options, limits);

@@ -75,7 +75,17 @@ TEST(Objections, SayWhatAGpuDoesNotDo) {
   EXPECT_EQ(on_gpu({{"router", "cpu"}}), "none");
   EXPECT_TRUE(has_text(on_gpu({{"tensor_parallel", "2"}}),
                        "tensor_parallel: above 1: this build runs a model on one GPU (accepted: 1)"));
-  EXPECT_TRUE(has_text(on_gpu({{"prefetch", "repeat"}}), "prefetch: repeat"));
+  for (const char* miss : {"pull", "cpu"})
+    EXPECT_EQ(
+        on_gpu({{"expert_quant", "bf16"}, {"prefetch", "repeat"}, {"expert_cache", "0.5"}, {"miss", miss}}),
+        fmt::format("prefetch: repeat with miss={}: only experts that the host brings in are fetched ahead "
+                    "(accepted: none, or miss=dma)",
+                    miss));
+  EXPECT_EQ(
+      on_gpu({{"expert_quant", "bf16"}, {"prefetch", "repeat"}, {"expert_cache", "0.5"}, {"miss", "dma"}}),
+      "none");
+  EXPECT_EQ(on_gpu({{"expert_quant", "bf16"}, {"reroute_margin", "0.1"}, {"top_k_rule", "threshold:0.1"}}),
+            "none");
   EXPECT_TRUE(has_text(on_gpu({{"expert_quant", "f32"}}), "expert_quant: f32 experts"));
 #else
   EXPECT_EQ(on_gpu({}), "device: cuda: this build has no GPU code (accepted: cpu)");
