@@ -72,7 +72,7 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   run(rank, Row::other,
       Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
   rank.is_one_each = is_one_each;
-  if (rank.prefetcher) on_host(rank, [&rank, tokens] { rank.prefetcher->begin_step(rank, tokens); });
+  if (rank.prefetcher) rank.prefetcher->begin_step(rank, tokens);
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];

@@ -209,7 +209,9 @@ ExpertCache::Counters ExpertCache::counters() const {
           .evictions = there.evictions,
           .rerouted = counters.rerouted,
           .bytes_read = there.fetched * layout().bytes,
-          .load_seconds = 1e-9 * static_cast<double>(there.fetch_ns)};
+          .load_seconds = 1e-9 * static_cast<double>(there.fetch_ns),
+          .ahead = there.ahead,
+          .ahead_in_vain = there.ahead_in_vain};
 }
 
 void ExpertCache::reset_counters() {

@@ -209,11 +209,18 @@ void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Te
   });
 }
 
-void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, int waves) {
-  rank.cache->first_device_wave(moe_layer, chosen.ids);
-  run_wave(rank, x, chosen);
-  for (int wave = 1; wave < waves; ++wave) {
+// The next layer's guesses go beside the last wave.
+void look_up_on_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int wave, int waves) {
+  if (wave == 0)
+    rank.cache->first_device_wave(moe_layer, chosen.ids);
+  else
     rank.cache->next_device_wave();
+  if (rank.prefetcher && wave == waves - 1) rank.prefetcher->after_lookup(rank, layer, moe_layer, x.dim(0));
+}
+
+void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int waves) {
+  for (int wave = 0; wave < waves; ++wave) {
+    look_up_on_device(rank, x, chosen, layer, moe_layer, wave, waves);
     run_wave(rank, x, chosen);
   }
 }
@@ -251,10 +258,10 @@ void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, i
   if (rank.cache->leaves_some_outside()) {
     run_here_and_outside(rank, x, chosen, moe_layer);
   } else if (waves == 1) {
-    if (device_decides) rank.cache->first_device_wave(moe_layer, chosen.ids);
+    if (device_decides) look_up_on_device(rank, x, chosen, layer, moe_layer, 0, 1);
     return run_all_at_once(rank, x, chosen, y);
   } else if (device_decides) {
-    run_waves_of_device(rank, x, chosen, moe_layer, waves);
+    run_waves_of_device(rank, x, chosen, layer, moe_layer, waves);
   } else {
     run_waves_of_host(rank, x, chosen, layer, moe_layer, waves);
   }

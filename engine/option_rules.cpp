@@ -165,15 +165,20 @@ Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
                    "bf16, int8, int4, int4_g32"};
 }
 
-// The host guesses, so it is the host that must decide who gets a slot.
+// Who decides about slots must be the one who guesses.
 Rule prefetch_rule(const ModelSpec& spec, const EngineOptions& options) {
-  if (options.prefetch == Prefetch::none ||
-      missing_experts(spec, options) == ExpertCache::Missing::fetched_by_host)
-    return std::nullopt;
-  return Objection{"prefetch",
-                   fmt::format("{} with miss={}: only experts that the host brings in are fetched ahead",
-                               knob_named("prefetch").get(options), knob_named("miss").get(options)),
-                   "none, or miss=dma"};
+  using Missing = ExpertCache::Missing;
+  const Missing missing = missing_experts(spec, options);
+  if (options.prefetch == Prefetch::none || missing == Missing::fetched_by_host) return std::nullopt;
+  const std::string found = fmt::format("{} with miss={}", knob_named("prefetch").get(options), knob_named("miss").get(options));
+  if (missing == Missing::stays_outside)
+    return Objection{"prefetch", found + ": what has no slot is computed where it is", "none, or miss=dma, miss=pull"};
+  if (options.prefetch != Prefetch::repeat && options.prefetch != Prefetch::next_gate)
+    return Objection{"prefetch", found + ": its counts are the host's, which is not asked", "none, repeat, next_gate, or miss=dma"};
+  if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
+    return Objection{"prefetch", found + " and router=cpu: a step is cut where the host has its part",
+                     "none, router=gpu, or miss=dma"};
+  return std::nullopt;
 }
 
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.

@@ -63,6 +63,13 @@ void Prefetcher::fetch(Rank& rank, int moe_layer, std::span<const std::int32_t> 
 }
 
 void Prefetcher::begin_step(Rank& rank, std::int64_t tokens) {
+  if (!rank.cache->looks_up_on_device())
+    on_host(rank, [&rank, tokens] { rank.prefetcher->begin_step_on_host(rank, tokens); });
+  else if (kind_ == Prefetch::repeat && rank.is_one_each)
+    rank.cache->fetch_ahead_on_device(0, {}, true);
+}
+
+void Prefetcher::begin_step_on_host(Rank& rank, std::int64_t tokens) {
   before_.clear();
   if (kind_ == Prefetch::table) {
     token_ids_.resize(static_cast<std::size_t>(tokens));
@@ -79,6 +86,13 @@ void Prefetcher::ask(Rank& rank, int layer, std::int64_t tokens) {
   const int next = next_routing_layer(*rank.spec, layer);
   if (kind_ == Prefetch::next_gate && next >= 0 && rank.is_one_each)
     ask_gate(rank, gate_.front(), next, tokens);
+}
+
+void Prefetcher::after_lookup(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
+  if (next_routing_layer(*rank.spec, layer) < 0 || !rank.is_one_each) return;
+  const Tensor ids =
+      kind_ == Prefetch::next_gate ? first_rows(gate_.front().ids, {tokens, rank.top_k}) : Tensor();
+  rank.cache->fetch_ahead_on_device(moe_layer + 1, ids, false);
 }
 
 void Prefetcher::after_choice(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {

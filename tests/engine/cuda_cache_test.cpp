@@ -66,7 +66,13 @@ class CudaCache : public ::testing::TestWithParam<std::string> {
 };
 
 constexpr const char* kPolicies[] = {"lru", "lfu", "layer_lru", "pinned"};
-constexpr const char* kPredictors[] = {"repeat", "next_gate", "markov", "table"};
+// What guesses, and who brings in what it guessed.
+struct Ahead {
+  const char* prefetch;
+  const char* miss;
+};
+constexpr Ahead kAhead[] = {{"repeat", "dma"}, {"next_gate", "dma"}, {"markov", "dma"},
+                            {"table", "dma"},  {"repeat", "pull"},   {"next_gate", "pull"}};
 
 TEST_P(CudaCache, EqualsTheResidentModelBitForBit) {
   for (const char* type : {"bf16", "int4"}) {
@@ -127,12 +133,12 @@ TEST_P(CudaCache, PrefetchGivesTheBitsOfTheResidentModel) {
     std::int64_t ahead = 0;
     Engine cached = engine(options({}), sequences);  // its weights are loaded once, its cache made anew
     for (const char* policy : kPolicies)
-      for (const char* prefetch : kPredictors)
+      for (const auto& [prefetch, miss] : kAhead)
         for (const double experts : {1.0 * spec().experts_per_token, 0.6 * spec().experts}) {
-          const std::string what =
-              fmt::format("{}, {}, {} experts a layer, {} sequences", policy, prefetch, experts, sequences);
+          const std::string what = fmt::format("{}, {}, {}, {} experts a layer, {} sequences", policy,
+                                               prefetch, miss, experts, sequences);
           ASSERT_TRUE(cached.reconfigure(
-              options({{"miss", "dma"}, {"cache_policy", policy}, {"prefetch", prefetch}}, experts)))
+              options({{"miss", miss}, {"cache_policy", policy}, {"prefetch", prefetch}}, experts)))
               << what;
           cached.drop_expert_cache();
           cached.reset_stats();
@@ -155,12 +161,13 @@ TEST_P(CudaCache, PrefetchDecodesWhatTheResidentModelDecodes) {
           {.id = expected_.ids[static_cast<std::size_t>(sequence)], .sequence = sequence, .position = 0});
     Engine resident = engine(options({}), sequences);
     const Decoded decoded = resident.decode(request(first, 20));
-    for (const char* prefetch : kPredictors)
+    for (const auto& [prefetch, miss] : kAhead)
       for (const char* graph : {"on", "off"}) {
         Engine cached =
-            engine(options({{"miss", "dma"}, {"prefetch", prefetch}, {"cuda_graph", graph}}, about_half()),
+            engine(options({{"miss", miss}, {"prefetch", prefetch}, {"cuda_graph", graph}}, about_half()),
                    sequences);
-        const std::string what = fmt::format("{}, graph {}, {} sequences", prefetch, graph, sequences);
+        const std::string what =
+            fmt::format("{}, {}, graph {}, {} sequences", prefetch, miss, graph, sequences);
         EXPECT_EQ(cached.decode(request(first, 20)).ids, decoded.ids) << what;
         EXPECT_EQ(cached.decode(request(first, 20)).ids, decoded.ids) << what << ", again";
       }
@@ -274,7 +281,8 @@ TEST_P(CudaCache, RulesActWhereTheHostRoutesAndComputes) {
 
 TEST_P(CudaCache, PullAsksTheHostForNothing) {
   for (const Settings& rule :
-       {Settings{}, Settings{{"reroute_margin", "0.01"}, {"top_k_rule", "threshold:0.01"}}}) {
+       {Settings{}, Settings{{"prefetch", "repeat"}}, Settings{{"prefetch", "next_gate"}},
+        Settings{{"reroute_margin", "0.01"}, {"top_k_rule", "threshold:0.01"}}}) {
     Settings settings = rule;
     settings.emplace_back("miss", "pull");
     Engine cached = engine(options(settings, spec().experts_per_token));
@@ -397,7 +405,8 @@ TEST(CudaCacheRefusals, NameTheKnob) {
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "cpu"}}), "");
   EXPECT_EQ(objection(spec, {{"router", "cpu"}}), "");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "dma"}, {"prefetch", "repeat"}}), "");
-  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "pull"}, {"prefetch", "repeat"}}), "prefetch");
+  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "pull"}, {"prefetch", "repeat"}}), "");
+  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "pull"}, {"prefetch", "markov"}}), "prefetch");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "cpu"}, {"prefetch", "repeat"}}), "prefetch");
 }
 

@@ -163,6 +163,65 @@ TEST_P(DeviceLookUpEngine, ChangesChoicesAsTheHostDoes) {
   }
 }
 
+// What is guessed on the device is what the host would guess: the same experts, brought in and in vain. At
+// several sequences the last waves are empty on the device, where nobody knows; logits are those of the
+// resident model all the same.
+TEST_P(DeviceLookUpEngine, FetchesAheadWhatTheHostDoes) {
+  Golden expected = golden(GetParam());
+  expected.ids.resize(40);
+  const ModelSpec& spec = expected.checkpoint->spec();
+  Engine resident = engine_over(expected);
+  const std::vector<float> logits = teacher_forced(resident, expected.ids, 1);
+  for (const char* prefetch : {"repeat", "next_gate"})
+    for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"}) {
+      const Settings settings = {
+          {"prefetch", prefetch}, {"cache_policy", policy}, {"expert_cache", about_half(spec)}};
+      RunStats stats[2];
+      const std::string what = fmt::format("{}, {}", prefetch, policy);
+      for (const int on_device : {0, 1}) {
+        const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
+        Engine engine = engine_over(expected, settings);
+        expect_identical(teacher_forced(engine, expected.ids, 1), logits, what);
+        stats[on_device] = engine.stats();
+      }
+      EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << what;
+      EXPECT_EQ(stats[1].expert_evictions, stats[0].expert_evictions) << what;
+      EXPECT_EQ(stats[1].experts_ahead, stats[0].experts_ahead) << what;
+      EXPECT_EQ(stats[1].experts_ahead_in_vain, stats[0].experts_ahead_in_vain) << what;
+      if (prefetch == std::string("next_gate")) {
+        EXPECT_GT(stats[1].experts_ahead, 0) << what;
+      }
+    }
+}
+
+TEST_P(DeviceLookUpEngine, FetchesAheadAtSeveralSequences) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const auto run_with = [&](const Settings& settings) {
+    Engine engine(expected.checkpoint, options_with(settings),
+                  {.sequences = 8, .context_tokens = 8, .step_tokens = 8});
+    std::vector<float> logits;
+    for (int position = 0; position < 6; ++position) {
+      std::vector<StepToken> step;
+      for (int sequence = 0; sequence < 8; ++sequence)
+        step.push_back({.id = expected.ids[static_cast<std::size_t>(position + 3 * sequence)],
+                        .sequence = sequence,
+                        .position = position});
+      const std::span<const float> part = engine.forward(step);
+      logits.insert(logits.end(), part.begin(), part.end());
+    }
+    return logits;
+  };
+  const std::vector<float> logits = run_with({});
+  const WithUntried untried(kUntriedDeviceLookUp);
+  for (const char* prefetch : {"repeat", "next_gate"})
+    for (const char* policy : {"lru", "layer_lru"})
+      expect_identical(run_with({{"prefetch", prefetch},
+                                 {"cache_policy", policy},
+                                 {"expert_cache", share_of(spec, spec.experts_per_token)}}),
+                       logits, fmt::format("{}, {}", prefetch, policy));
+}
+
 // Steps that feed themselves take the same way.
 TEST_P(DeviceLookUpEngine, DecodesWhatTheResidentModelDecodes) {
   const Golden expected = golden(GetParam());

@@ -75,12 +75,25 @@ TEST(Objections, SayWhatAGpuDoesNotDo) {
   EXPECT_EQ(on_gpu({{"router", "cpu"}}), "none");
   EXPECT_TRUE(has_text(on_gpu({{"tensor_parallel", "2"}}),
                        "tensor_parallel: above 1: this build runs a model on one GPU (accepted: 1)"));
-  for (const char* miss : {"pull", "cpu"})
-    EXPECT_EQ(
-        on_gpu({{"expert_quant", "bf16"}, {"prefetch", "repeat"}, {"expert_cache", "0.5"}, {"miss", miss}}),
-        fmt::format("prefetch: repeat with miss={}: only experts that the host brings in are fetched ahead "
-                    "(accepted: none, or miss=dma)",
-                    miss));
+  const auto guessing = [&](const char* prefetch, const char* miss, const char* router) {
+    return on_gpu({{"expert_quant", "bf16"},
+                   {"expert_cache", "0.5"},
+                   {"prefetch", prefetch},
+                   {"miss", miss},
+                   {"router", router}});
+  };
+  EXPECT_EQ(guessing("repeat", "pull", "gpu"), "none");
+  EXPECT_EQ(guessing("next_gate", "pull", "gpu"), "none");
+  EXPECT_EQ(guessing("markov", "dma", "cpu"), "none");
+  EXPECT_EQ(guessing("markov", "pull", "gpu"),
+            "prefetch: markov with miss=pull: its counts are the host's, which is not asked "
+            "(accepted: none, repeat, next_gate, or miss=dma)");
+  EXPECT_EQ(guessing("repeat", "pull", "cpu"),
+            "prefetch: repeat with miss=pull and router=cpu: a step is cut where the host has its part "
+            "(accepted: none, router=gpu, or miss=dma)");
+  EXPECT_EQ(guessing("repeat", "cpu", "gpu"),
+            "prefetch: repeat with miss=cpu: what has no slot is computed where it is (accepted: none, or "
+            "miss=dma, miss=pull)");
   EXPECT_EQ(
       on_gpu({{"expert_quant", "bf16"}, {"prefetch", "repeat"}, {"expert_cache", "0.5"}, {"miss", "dma"}}),
       "none");

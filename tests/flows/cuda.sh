@@ -26,7 +26,7 @@ until [[ -s run/trials.jsonl ]]; do kill -0 $tuner 2>/dev/null || { cat err.txt 
 ! grep -q libcuda "/proc/$tuner/maps" || fail "the tuner's own process has opened the driver"
 wait $tuner || { tail -n 20 out.txt err.txt >&2; fail "the search failed"; }
 expect_in err.txt '^cuda: .+ x[0-9]+, compute capability '
-expect_in err.txt 'left out on a GPU by this build: prefetch unless miss=dma, tensor_parallel above 1'
+expect_in err.txt 'left out on a GPU by this build: prefetch with miss=cpu, tensor_parallel above 1'
 expect_in out.txt '^Launch: .*router=gpu'
 expect_exit 0 "$MOETUNE" validate run
 python3 - "$probe" <<'PY' || fail "the run does not say what it should"
