@@ -44,9 +44,9 @@ ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const Sl
   }
   missing_stays_ = missing == Missing::stays_outside;
   const bool device_decides = missing == Missing::fetched_by_device;
-  if (device_decides || (may_pin && !missing_stays_ && !shares_host_memory(device)))
+  if (device_decides || (may_pin && (missing_stays_ || !shares_host_memory(device))))
     store.keep_in_memory(device, host);
-  else if (!missing_stays_)  // then each is read once
+  else if (!missing_stays_)  // then each is read once, and nothing is promoted
     store.keep_outside(host.pool());
   if (device_decides)
     look_up_ = std::make_unique<DeviceLookUp>(device, store, directory_.shape(), slots_.data());

@@ -41,7 +41,8 @@ class ExpertCache {
   // What becomes of an expert that is not resident.
   //   fetched_by_host    the host decides and brings it in
   //   fetched_by_device  the device does both (device_lookup.h); the store must fit into pinned memory
-  //   stays_outside      it is brought in while slots are free; from then on the host computes it (host_experts.h)
+  //   stays_outside      it is brought in while slots are free; from then on the host computes it (host_experts.h), and some of
+  //                      those that were asked for are promoted into a slot for later steps
   enum class Missing : std::uint8_t { fetched_by_host, fetched_by_device, stays_outside };
 
   // slots: over all layers; as many as experts means resident. Fills a resident cache before it returns.
@@ -61,6 +62,10 @@ class ExpertCache {
   // Experts of the wave that the host is to compute; only where they stay outside.
   bool leaves_some_outside() const { return missing_stays_ && !is_resident(); }
   std::span<const std::int32_t> outside() const { return outside_; }
+  // Gives slots to the first most_promoted of them, for later steps, and copies them while the host computes; what they replace
+  // leaves by the policy. Once the layer's op that uses the slots is enqueued. Nothing where the store is not in memory.
+  static constexpr int most_promoted = 1;  // by a layer's step: what is copied beside the host's work should not outlast it
+  void promote_outside();
 
   // Where the device decides: the same two steps enqueued, ids (tokens, k) on the device. Nobody knows how many waves it
   // takes: run as many as waves_at_most() says, the last ones may be empty.
@@ -132,6 +137,7 @@ class ExpertCache {
   void upload_all_tables();  // of a cache that is not resident
   void upload_wave_table(std::span<const std::int32_t> experts);
   void wait_for_ahead();
+  void start_loading(std::vector<ExpertStore::Wanted> wanted);  // of ahead_
   void give_up_ahead();
   void settle_ahead();  // once it is known what the layer asks for
 

@@ -30,6 +30,31 @@ void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> exper
   if (wanted.empty()) return;
   upload_changed_tables(moe_layer);
   counters_.ahead += std::ssize(wanted);
+  start_loading(std::move(wanted));
+}
+
+// No guess: they count as brought in because they were asked for.
+void ExpertCache::promote_outside() {
+  if (store_->in_memory() == nullptr) return;
+  wait_for_ahead();
+  settle_ahead();
+  ahead_layer_ = moe_layer_;
+  std::vector<ExpertStore::Wanted> wanted;
+  for (const std::int32_t expert : std::span(outside_).first(std::min<std::size_t>(most_promoted, outside_.size()))) {
+    const auto placement = directory_.place(moe_layer_, expert);
+    if (!placement) break;
+    counters_.evictions += placement->evicted ? 1 : 0;
+    ahead_.push_back(expert);
+    wanted.push_back({moe_layer_, expert, slot_data(placement->slot)});
+  }
+  if (wanted.empty()) return;
+  upload_changed_tables(moe_layer_);
+  counters_.bytes_read += std::ssize(wanted) * layout().bytes;
+  start_loading(std::move(wanted));
+  ahead_.clear();  // reading memory does not fail any more
+}
+
+void ExpertCache::start_loading(std::vector<ExpertStore::Wanted> wanted) {
   if (!loader_) loader_ = std::make_unique<BackgroundLoader>(*device_, *store_);
   ahead_is_under_way_ = true;
   try {

@@ -244,6 +244,7 @@ void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int la
 void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer) {
   run_wave(rank, x, chosen);
   on_host(rank, [&rank, moe_layer, rows = ffn_of(rank, x, chosen).rows] {
+    rank.cache->promote_outside();
     const OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
     rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(), rows);
   });

@@ -7,7 +7,8 @@
 // Medians over the tokens of all runs but the first. load: time of the misses of a token by the device's
 // clock (pull) or of the host that brings them in (dma). expected (pull, dma): resident + per routed layer a
 // lookup or a question to the host + per miss an expert's bytes over the link's rate for that many bytes,
-// both measured by itself first.
+// both measured by itself first. ahead, in vain: experts a token that a prefetch=... brought in; what it costs beside the layers
+// is not in `expected`.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -55,6 +56,8 @@ void add(RunStats& sum, const RunStats& more) {
   sum.expert_bytes_read += more.expert_bytes_read;
   sum.expert_load_seconds += more.expert_load_seconds;
   sum.host_waits += more.host_waits;
+  sum.experts_ahead += more.experts_ahead;
+  sum.experts_ahead_in_vain += more.experts_ahead_in_vain;
 }
 
 Found decode(Engine& engine, const Asked& asked) {
@@ -101,8 +104,8 @@ void bench(const Asked& asked, EngineOptions options) {
   const double question_us = fetch.question_us(k);
   const double layers = engine.spec().moe_layer_count();
   const bench::FetchBench::FetchTime one = fetch.fetch_time(expert_bytes(engine.spec(), options), 1);
-  std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s\n", "miss", "size", "ms", "hits", "misses",
-              "load ms", "expected", "off by", "waits", "GiB");
+  std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s %8s %8s\n", "miss", "size", "ms", "hits", "misses",
+              "load ms", "expected", "off by", "waits", "GiB", "ahead", "in vain");
   for (const std::string& miss : asked.misses)
     for (const std::string& size : asked.sizes) {
       set_knob(options, "miss", miss);
@@ -122,8 +125,10 @@ void bench(const Asked& asked, EngineOptions options) {
         const double expected_ms = resident_ms + 1e-3 * (layers * per_layer_us + misses * per_miss_us);
         std::printf(" %9.3f %7.1f%%", expected_ms, 100.0 * (found.token_ms / expected_ms - 1.0));
       }
-      std::printf(" %8.1f %9.2f\n", per_step(static_cast<double>(found.stats.host_waits)),
-                  static_cast<double>(found.stats.device_bytes) / 1073741824.0);
+      std::printf(" %8.1f %9.2f %8.2f %8.2f\n", per_step(static_cast<double>(found.stats.host_waits)),
+                  static_cast<double>(found.stats.device_bytes) / 1073741824.0,
+                  per_step(static_cast<double>(found.stats.experts_ahead)),
+                  per_step(static_cast<double>(found.stats.experts_ahead_in_vain)));
       std::fflush(stdout);
     }
 }

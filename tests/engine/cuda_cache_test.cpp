@@ -378,7 +378,9 @@ TEST_P(CudaCache, ExpertsComputedOnTheHostAreTheSameUpToRounding) {
     replay_routing(cached, routing);
     EXPECT_LE(relative_error(teacher_forced(cached, expected_.ids, 1), logits), 1e-2) << graph;
     EXPECT_GT(cached.stats().expert_misses, 0);
-    EXPECT_EQ(cached.stats().expert_evictions, 0);
+    EXPECT_LE(cached.stats().expert_evictions,
+              static_cast<std::int64_t>(expected_.ids.size()) * spec().moe_layer_count())
+        << "one a layer and step";
     cached.force_routing({});
     const std::vector<StepToken> first = {{.id = expected_.ids[0], .sequence = 0, .position = 0}};
     EXPECT_EQ(cached.decode(request(first, 8)).ids.size(), 8U);

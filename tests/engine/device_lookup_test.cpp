@@ -1,6 +1,8 @@
 // A CPU engine whose cache is decided about by the ops that a GPU runs: the bits of the resident model, and
 // the counts of an engine that decides on the host. What is not tested here are the kernels themselves.
 #include "engine/device_lookup.h"
+#include "engine/expert_cache.h"
+#include "engine/option_rules.h"
 
 #include <algorithm>
 
@@ -106,7 +108,7 @@ TEST_P(DeviceLookUpEngine, TakesThePlannedMemory) {
 }
 
 // miss=cpu with a CPU in the GPU's place: the same op computes both parts, so that the bits are the same.
-// Once all slots are taken nothing is brought in any more.
+// Once all slots are taken no more than one expert a layer and step is brought in.
 TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
   Golden expected = golden(GetParam());
   expected.ids.resize(24);
@@ -121,15 +123,38 @@ TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
                                              {"cache_policy", policy},
                                              {"expert_cache", share_of(spec, spec.experts_per_token)}});
       const std::string what = fmt::format("{}, {}", type, policy);
+      const std::int64_t cached_expert_bytes = expert_bytes(spec, cached.options());
       expect_identical(teacher_forced(cached, expected.ids, expected.ids.size()), logits, what + ", prompt");
       const RunStats filled = cached.stats();
       expect_identical(teacher_forced(cached, expected.ids, 1), logits, what + ", tokens");
-      EXPECT_GT(cached.stats().expert_misses, filled.expert_misses) << what << ": nothing stayed outside";
-      EXPECT_EQ(cached.stats().expert_bytes_read, filled.expert_bytes_read) << what;
-      EXPECT_EQ(cached.stats().expert_evictions, 0) << what;
+      const RunStats stats = cached.stats();
+      EXPECT_GT(stats.expert_misses, filled.expert_misses) << what << ": nothing stayed outside";
+      const std::int64_t promoted =
+          (stats.expert_bytes_read - filled.expert_bytes_read) / cached_expert_bytes;
+      EXPECT_GT(promoted, 0) << what;
+      EXPECT_LE(promoted, std::int64_t{24} * spec.moe_layer_count() * ExpertCache::most_promoted) << what;
+      EXPECT_LE(promoted, stats.expert_misses - filled.expert_misses) << what;
+      EXPECT_LE(stats.expert_evictions, stats.expert_bytes_read / cached_expert_bytes) << what;
       EXPECT_GT(cached.stats().host_bytes, 0) << what;
     }
   }
+}
+
+// A text that goes on and on about the same finds its experts on the device after a while.
+TEST_P(DeviceLookUpEngine, ExpertsThatAreAskedForAgainArePromoted) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const WithUntried untried(kUntriedDeviceLookUp);
+  Engine cached =
+      engine_over(expected, {{"miss", "cpu"}, {"expert_cache", share_of(spec, spec.experts_per_token)}});
+  teacher_forced(cached, expected.ids, expected.ids.size());  // every slot is taken
+  std::int64_t misses = 1;
+  for (int step = 0; misses > 0 && step <= spec.experts_per_token; ++step) {
+    cached.reset_stats();
+    cached.forward(step_of(expected.ids, 0, 1));
+    misses = cached.stats().expert_misses;
+  }
+  EXPECT_EQ(misses, 0) << "one a layer and step, and still not all of them";
 }
 
 // What the device looks up has been changed by then: dropped experts are not asked for, and who is resident
