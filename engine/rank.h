@@ -34,8 +34,6 @@ struct RouteChanges {
   double threshold = 0.0;          // top_k_rule=threshold:t
   std::vector<int> layer_experts;  // top_k_rule=per_layer: experts of every layer that routes; empty: all top_k
   double reroute_margin = 0.0;
-
-  bool any() const { return threshold > 0.0 || !layer_experts.empty() || reroute_margin > 0.0; }
 };
 
 struct Rank {
