@@ -339,7 +339,7 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
     rank.gate_ahead.reset();
     if (new_threads) {
       rank.host = rank_cpu(options);
-      rank.device = rank.host;
+      if (shares_host_memory(rank.device)) rank.device = rank.host;
     }
     if (new_kv) rank.kv = {};  // its memory before that of the new scratch
     if (new_scratch) make_scratch_of(rank);
