@@ -165,20 +165,30 @@ Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
                    "bf16, int8, int4, int4_g32"};
 }
 
-// Acted on by the host; a GPU's layers do not have them in this build.
-constexpr std::array<std::string_view, 3> kOnlyOnCpu{"prefetch", "reroute_margin", "top_k_rule"};
+// Who decides about slots must be the one who guesses.
+Rule prefetch_rule(const ModelSpec& spec, const EngineOptions& options) {
+  using Missing = ExpertCache::Missing;
+  const Missing missing = missing_experts(spec, options);
+  if (options.prefetch == Prefetch::none || missing == Missing::fetched_by_host) return std::nullopt;
+  const std::string found = fmt::format("{} with miss={}", knob_named("prefetch").get(options), knob_named("miss").get(options));
+  if (missing == Missing::stays_outside)
+    return Objection{"prefetch", found + ": what has no slot is computed where it is", "none, or miss=dma, miss=pull"};
+  if (options.prefetch != Prefetch::repeat && options.prefetch != Prefetch::next_gate)
+    return Objection{"prefetch", found + ": its counts are the host's, which is not asked", "none, repeat, next_gate, or miss=dma"};
+  if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
+    return Objection{"prefetch", found + " and router=cpu: a step is cut where the host has its part",
+                     "none, router=gpu, or miss=dma"};
+  return std::nullopt;
+}
 
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
   if (Rule rule = placement_rule(options)) return rule;
   const EngineOptions defaults;
-  for (const char* name :
-       {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin", "top_k_rule"}) {
+  for (const char* name : {"miss", "cuda_graph", "expert_parallel"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     if (name == std::string_view("miss") &&
         (options.device == DeviceKind::cuda || takes_untried(kUntriedDeviceLookUp)))
-      continue;
-    if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end())
       continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
@@ -222,6 +232,7 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
   if (Rule rule = cache_rule(spec, options)) return rule;
   if (Rule rule = thread_rule(options)) return rule;
   if (Rule rule = unsupported_rule(options)) return rule;
+  if (Rule rule = prefetch_rule(spec, options)) return rule;
   if (Rule rule = gpu_type_rule(spec, options)) return rule;
   if (Rule rule = gpu_cache_rule(spec, options)) return rule;
   return limit_rule(spec, options, limits);

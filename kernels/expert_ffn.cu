@@ -126,7 +126,8 @@ __global__ void combine_fours(Rows rows, std::int64_t choice_stride, int k, Rows
 #pragma unroll 4
   for (int choice = 0; choice < k; ++choice) {
     const float weight = weights.row(token)[choice];
-    const float4 row = *reinterpret_cast<const float4*>(rows.row(token) + choice * choice_stride + column);
+    float4 row = *reinterpret_cast<const float4*>(rows.row(token) + choice * choice_stride + column);
+    if (weight == 0.0F) row = {};  // that of no expert was never written
     sum.x += weight * row.x;
     sum.y += weight * row.y;
     sum.z += weight * row.z;
@@ -144,8 +145,11 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
   if (column >= hidden) return;
   const std::int64_t token = blockIdx.y;
   float sum = 0.0F;
-  for (int choice = 0; choice < k; ++choice)
-    sum += weights.row(token)[choice] * rows.row(token)[choice * choice_stride + column];
+  for (int choice = 0; choice < k; ++choice) {
+    const float weight = weights.row(token)[choice];
+    const float value = rows.row(token)[choice * choice_stride + column];
+    sum += weight == 0.0F ? 0.0F : weight * value;  // the row of no expert was never written
+  }
   y.row(token)[column] += sum;
 }
 

@@ -7,7 +7,8 @@
 // Medians over the tokens of all runs but the first. load: time of the misses of a token by the device's
 // clock (pull) or of the host that brings them in (dma). expected (pull, dma): resident + per routed layer a
 // lookup or a question to the host + per miss an expert's bytes over the link's rate for that many bytes,
-// both measured by itself first.
+// both measured by itself first. ahead, in vain: experts a token that a prefetch=... brought in; what it costs beside the layers
+// is not in `expected`.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,8 @@ void add(RunStats& sum, const RunStats& more) {
   sum.expert_bytes_read += more.expert_bytes_read;
   sum.expert_load_seconds += more.expert_load_seconds;
   sum.host_waits += more.host_waits;
+  sum.experts_ahead += more.experts_ahead;
+  sum.experts_ahead_in_vain += more.experts_ahead_in_vain;
 }
 
 Found decode(Engine& engine, const Asked& asked) {
@@ -103,8 +106,8 @@ void bench(const Asked& asked, EngineOptions options) {
       "expert %.1f by dma, "
       "%.1f by pull\n",
       asked.model.c_str(), asked.sequences, resident_ms, lookup_us, question_us, one.dma_us, one.pull_us);
-  std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s\n", "miss", "size", "ms", "hits", "misses",
-              "load ms", "expected", "off by", "waits", "GiB");
+  std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s %8s %8s\n", "miss", "size", "ms", "hits", "misses",
+              "load ms", "expected", "off by", "waits", "GiB", "ahead", "in vain");
   for (const std::string& miss : asked.misses)
     for (const std::string& size : asked.sizes) {
       set_knob(options, "miss", miss);
@@ -124,8 +127,10 @@ void bench(const Asked& asked, EngineOptions options) {
         const double expected_ms = resident_ms + 1e-3 * (layers * per_layer_us + misses * per_miss_us);
         std::printf(" %9.3f %7.1f%%", expected_ms, 100.0 * (found.token_ms / expected_ms - 1.0));
       }
-      std::printf(" %8.1f %9.2f\n", per_step(static_cast<double>(found.stats.host_waits)),
-                  static_cast<double>(found.stats.device_bytes) / 1073741824.0);
+      std::printf(" %8.1f %9.2f %8.2f %8.2f\n", per_step(static_cast<double>(found.stats.host_waits)),
+                  static_cast<double>(found.stats.device_bytes) / 1073741824.0,
+                  per_step(static_cast<double>(found.stats.experts_ahead)),
+                  per_step(static_cast<double>(found.stats.experts_ahead_in_vain)));
       std::fflush(stdout);
     }
 }

@@ -80,8 +80,7 @@ class FetchBench {
   }
   void look_up(const Missing& of) {
     run(device_, LookUpSlots{.ids = of.ids.view(),
-                             .state = of.memory.state(),
-                             .slot_count = static_cast<int>(of.count),
+                             .of = {.state = of.memory.state(), .slot_count = static_cast<int>(of.count)},
                              .pending = of.memory.pending(),
                              .wave_table = of.memory.wave_table(),
                              .fetch = of.memory.fetch()});

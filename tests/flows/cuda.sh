@@ -27,7 +27,7 @@ until [[ -s run/trials.jsonl ]]; do kill -0 $tuner 2>/dev/null || { cat err.txt 
 ! ls -l "/proc/$tuner/fd" | grep -q nvidia-uvm || { kill $tuner; fail "the tuner's own process has opened the GPU"; }
 wait $tuner || { tail -n 20 out.txt err.txt >&2; fail "the search failed"; }
 expect_in err.txt '^cuda: .+ x[0-9]+, compute capability '
-expect_in err.txt 'left out on a GPU by this build: prefetch, reroute_margin, top_k_rule, tensor_parallel above 1'
+expect_in err.txt 'left out on a GPU by this build: prefetch with miss=cpu, tensor_parallel above 1'
 expect_in out.txt '^Launch: .*router=gpu'
 expect_exit 0 "$MOETUNE" validate run
 python3 - "$probe" <<'PY' || fail "the run does not say what it should"

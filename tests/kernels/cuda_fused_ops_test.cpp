@@ -234,13 +234,14 @@ double tolerance_for(NumberType type, std::int64_t tokens, std::int64_t few) {
 
 struct RoutedCase {
   std::int64_t hidden, inner, k, tokens;
+  bool drops = false;  // some places have no expert
 };
 
 // The same op on a GPU, with `expert_count` random experts, and on a CPU.
 class CudaRoutedFfn : public CudaFusedOps {
  protected:
   void expect_same(NumberType type, std::int64_t expert_count, const RoutedCase& at, double tolerance) {
-    const auto& [hidden, inner, k, tokens] = at;
+    const auto& [hidden, inner, k, tokens, drops] = at;
     const Experts experts = random_experts(cpu_, type, hidden, inner, expert_count);
     Buffer gslots(gpu(), experts.tiles.bytes * expert_count);
     copy_to_device(gpu(), experts.packed.data(), gslots.data(), experts.tiles.bytes * expert_count);
@@ -256,6 +257,11 @@ class CudaRoutedFfn : public CudaFusedOps {
     const OwnedTensor slot_of_expert = ids(table);
     const OwnedTensor x = random_floats({tokens, hidden}, 11);
     const OwnedTensor weights = random_floats({tokens, k}, 12);
+    for (std::int64_t i = 0; drops && i < tokens * k; ++i)
+      if (i % k > 0 && i % 3 != 1) {  // no expert, whatever lies in its row
+        chosen.view().i32()[i] = -1;
+        weights.view().f32()[i] = 0.0F;
+      }
     const OwnedTensor rows = poisoned({tokens, k, hidden});
     const OwnedTensor y = random_floats({tokens, hidden}, 13);
     const Tensor gy = there(y.view());
@@ -277,7 +283,8 @@ class CudaRoutedFfn : public CudaFusedOps {
                         .y = y.view()});
     expect_near(gy, y.view(), tolerance,
                 std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) +
-                    ", k " + std::to_string(k) + ", " + std::to_string(tokens) + " tokens");
+                    ", k " + std::to_string(k) + (drops ? ", some dropped, " : ", ") +
+                    std::to_string(tokens) + " tokens");
   }
 };
 
@@ -287,14 +294,17 @@ TEST_F(CudaRoutedFfn, FewTokens) {
          {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}, {48, 2128}})
       for (const std::int64_t k : {1, 2, 8})
         for (const std::int64_t tokens : {1, 2, 9})
-          expect_same(type, 9, {hidden, inner, k, tokens}, tolerance_for(type, tokens, 1));
+          for (const bool drops : {false, true})
+            if (k > 1 || !drops)
+              expect_same(type, 9, {hidden, inner, k, tokens, drops}, tolerance_for(type, tokens, 1));
 }
 
 // More tokens than decoding usually has, but few for every expert.
 TEST_F(CudaRoutedFfn, ManyExperts) {
   for (const NumberType type : kTileTypes)
     for (const std::int64_t tokens : {33, 47, 72, 73})
-      expect_same(type, 48, {192, 96, 4, tokens}, tolerance_for(type, tokens, 1));
+      for (const bool drops : {false, true})
+        expect_same(type, 48, {192, 96, 4, tokens, drops}, tolerance_for(type, tokens, 1));
 }
 
 TEST_F(CudaFusedOps, DenseFeedForward) {
