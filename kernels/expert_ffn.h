@@ -17,7 +17,7 @@ namespace moetune {
 
 struct ExpertFfn {
   Tensor x;                     // (tokens, hidden) f32
-  Tensor ids;                   // (tokens, k) i32 expert ids; -1 (on a CPU): no expert
+  Tensor ids;                   // (tokens, k) i32 expert ids; -1: no expert
   Tensor slot_of_expert;        // (experts) i32, -1: not in this wave
   const void* slots = nullptr;  // slot s starts at slots + s * layout.bytes
   ExpertLayout layout;
@@ -38,7 +38,7 @@ void run(Cpu& cpu, const RoutedFfn& op);
 void run(Cuda& cuda, const RoutedFfn& op);
 
 struct Combine {
-  Tensor rows;     // (tokens, k, hidden) f32; on a CPU not read where the weight is 0
+  Tensor rows;     // (tokens, k, hidden) f32; not read where the weight is 0
   Tensor weights;  // (tokens, k) f32
   Tensor y;        // (tokens, hidden) f32, added to
 };

@@ -11,6 +11,9 @@ struct KernelPath {
   // Steps below this many tokens are decoded: kernels that read every weight once for a few columns. From
   // here on activations are gathered per expert and products are tiled in both directions.
   int least_prompt_tokens = 33;
+  // Up to this many tokens experts of 4 bits are decoded where each has few of them
+  // (kernels/cuda/ffn_many.cuh).
+  int most_many_tokens = 96;
   // Up to this many tokens activations of a prompt count with sixteen bits of mantissa (two products) instead
   // of eight: weights are read once either way, and that is what such a step costs.
   int most_split_tokens = 63;

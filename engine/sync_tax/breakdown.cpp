@@ -23,8 +23,11 @@ double without(double ns, double cost_ns) { return std::max(0.0, ns - std::min(n
 }  // namespace
 
 double Breakdown::tax_ns() const {
-  return exposed_ns[index(Part::communication)] + exposed_ns[index(Part::expert_loading)] +
-         exposed_ns[index(Part::synchronisation)] + exposed_ns[index(Part::launch_gaps)];
+  return exposed_ns[index(Part::communication)] + exposed_ns[index(Part::expert_loading)] + uncounted_ns();
+}
+
+double Breakdown::uncounted_ns() const {
+  return exposed_ns[index(Part::synchronisation)] + exposed_ns[index(Part::launch_gaps)];
 }
 
 double Breakdown::tax_share() const { return token_ns > 0.0 ? tax_ns() / token_ns : 0.0; }

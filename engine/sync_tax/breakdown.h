@@ -35,6 +35,8 @@ struct Breakdown {
   // Exposed communication and loading, synchronisation and launch gaps.
   double tax_ns() const;
   double tax_share() const;  // of token_ns
+  // The part of the tax that only a recording shows: synchronisation and launch gaps.
+  double uncounted_ns() const;
 };
 
 // Recording that makes tokens longer than this, times their plain time, describes something else than the

@@ -10,7 +10,8 @@ namespace {
 __device__ __forceinline__ const unsigned char* slot_of(const FfnWork& work, const unsigned char* slots,
                                                         int choice) {
   if (work.entries.kind == FfnEntries::Kind::everyone) return slots;
-  const int slot = work.entries.slot_of_expert[work.entries.ids[choice]];
+  const int expert = work.entries.ids[choice];  // -1: none
+  const int slot = expert < 0 ? -1 : work.entries.slot_of_expert[expert];
   return slot < 0 ? nullptr : slots + slot * work.slot_bytes;
 }
 

@@ -218,6 +218,8 @@ void run_many(Cuda& cuda, NumberType type, const FfnWork& work, const ResultRows
 
 }  // namespace
 
+bool has_nibbles(NumberType type) { return TileLayout::of(type, 1, 1).chunk == 128; }
+
 bool is_many(NumberType type, const FfnWork& work) {
   // An expert's weights are read again for every rows_at_once() of its tokens.
   constexpr int kMostOnAverage = 6;
@@ -225,8 +227,7 @@ bool is_many(NumberType type, const FfnWork& work) {
   // at the end, where whole tiles are left over (an H200, Qwen3 in bf16: 8 tokens 140 us there, 167 here; 64
   // tokens 390 there, 334 here).
   constexpr int kLeastOnAverage = 3;
-  if (TileLayout::of(type, 1, 1).chunk < 128 && work.pairs() < kLeastOnAverage * work.entries.count)
-    return false;
+  if (!has_nibbles(type) && work.pairs() < kLeastOnAverage * work.entries.count) return false;
   // Fewer tokens keep sixteen bits of their activations, which takes two columns for each.
   if (work.entries.tokens <= kSplitTokens) return false;
   if (work.entries.kind != FfnEntries::Kind::by_expert || work.pairs() > kMostOnAverage * work.entries.count)

@@ -6,6 +6,9 @@
 
 namespace moetune::cuda {
 
+// Weights of 4 bits, whose unpacking costs more than reading them.
+bool has_nibbles(NumberType type);
+
 // Sorted pairs, few to an expert, and the rows of sixteen (or eight) tokens fit into shared memory. Known
 // from capacities.
 bool is_many(NumberType type, const FfnWork& work);

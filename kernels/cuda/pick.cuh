@@ -82,15 +82,15 @@ inline int pick_floats(int experts) { return 2 * experts + kMostGroups; }
 // capacities.
 PickRule rule_of(const Route& op, int experts);
 
-// from: (experts) logits; shared: pick_floats(experts); ids, weights: (k) of this token. Given ids are read,
-// not written.
+// Scores of one token's experts into shared memory, and the keys by which they are chosen into registers.
+// from: (experts) logits; shared: pick_floats(experts): scores, then what they are chosen by where that is
+// not softmax. Returns what a score is divided by to become a weight.
 template <int slots>
-__device__ __forceinline__ void pick_experts(const float* from, const float* bias, const PickRule& rule,
-                                             float* shared, std::int32_t* ids, float* weights) {
+__device__ __forceinline__ float score_experts(const float* from, const float* bias, const PickRule& rule,
+                                               float* shared, unsigned (&keys)[slots]) {
   const auto lane = static_cast<int>(threadIdx.x % 32);
   float* scores = shared;
   float* choice_scores = shared + rule.experts;
-  unsigned keys[slots];
   float most = -INFINITY;
 #pragma unroll
   for (int i = 0; i < slots; ++i) {
@@ -122,16 +122,27 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
     keep_best_groups(keys, lane, rule.experts, rule.groups, rule.kept_groups, shared + 2 * rule.experts,
                      choice_scores);
   __syncwarp();  // choice scores are read by all before the first is overwritten
+  return total;
+}
 
+// from: (experts) logits; shared: pick_floats(experts); ids, weights: (k) of this token. Given ids are read,
+// not written.
+template <int slots>
+__device__ __forceinline__ void pick_experts(const float* from, const float* bias, const PickRule& rule,
+                                             float* shared, std::int32_t* ids, float* weights) {
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  unsigned keys[slots];
+  const float total = score_experts(from, bias, rule, shared, keys);
+  const float* scores = shared;
   float chosen_sum = rule.is_softmax ? 0.0F : 1e-20F;
-  float* chosen_scores = choice_scores;  // no longer needed as they were
+  float* chosen_scores = shared + rule.experts;  // choice scores are no longer needed
   for (int round = 0; round < rule.k; ++round) {
     unsigned top = 0;
     const int expert = rule.ids_are_given ? ids[round] : largest(keys, lane, &top);
 #pragma unroll
     for (int i = 0; i < slots; ++i)
       if (expert == i * 32 + lane) keys[i] = 0;
-    const float score = scores[expert] / total;
+    const float score = expert >= 0 ? scores[expert] / total : 0.0F;  // -1 is given: no expert
     chosen_sum += score;
     if (lane == 0) {
       ids[round] = expert;

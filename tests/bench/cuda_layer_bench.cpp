@@ -1,7 +1,7 @@
 // Microseconds per layer of decoding on a GPU, op by op and together: 16 layers of their own weights in one
 // CUDA graph, so that no weight is in the L2 cache when it is read.
 //
-//   cuda_layer_bench [shape ...] [tokens=1,32] [type=bf16,int4] [context=512] [layers=16]
+//   cuda_layer_bench [shape ...] [tokens=1,32] [type=bf16,int4] [context=512] [layers=16] [rows=experts,moe]
 //
 // shape: qwen3, mixtral, v2lite, gptoss or all. Prints bytes, microseconds and the share of READ_GB_S for
 // each.
@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/expert_ffn.h"
@@ -39,8 +40,16 @@ constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 128, 8, 32, 4, 128, 0},
 
 class Bench {
  public:
-  Bench(const Shape& shape, NumberType type, std::int64_t tokens, std::int64_t context, int layers)
-      : shape_(shape), type_(type), tokens_(tokens), context_(context), layers_(layers), device_(Cuda(0)) {
+  // rows: what is measured; empty: everything.
+  Bench(const Shape& shape, NumberType type, std::int64_t tokens, std::int64_t context, int layers,
+        std::vector<std::string> rows)
+      : shape_(shape),
+        type_(type),
+        tokens_(tokens),
+        context_(context),
+        layers_(layers),
+        measured_(std::move(rows)),
+        device_(Cuda(0)) {
     std::mt19937 random(1);
     const std::int64_t q = shape.heads * shape.head_dim;
     const std::int64_t kv = shape.kv_heads * shape.head_dim;
@@ -203,6 +212,7 @@ class Bench {
 
   template <class Body>
   void row(const char* name, double bytes, const Body& body) {
+    if (!measured_.empty() && std::ranges::find(measured_, name) == measured_.end()) return;
     const double median = bench::microseconds(device_, all_, 12, body);
     std::printf("%-8s %-8s T=%-3lld %-10s %8.2f us %9.2f MB %5.1f %%\n", shape_.name,
                 std::string(name_of(type_)).c_str(), static_cast<long long>(tokens_), name, median,
@@ -214,6 +224,7 @@ class Bench {
   std::int64_t tokens_;
   std::int64_t context_;
   int layers_;
+  std::vector<std::string> measured_;
   Device device_;
   bench::Memory memory_{device_, 0.03F};
   std::vector<Layer> all_;
@@ -230,9 +241,10 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   std::vector<std::string> tokens{"1"};
   std::vector<std::string> types{"bf16"};
+  std::vector<std::string> rows;
   std::int64_t context = 512;
   int layers = 16;
-  try {
+  return bench::run_main([&] {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
@@ -241,6 +253,8 @@ int main(int argc, char** argv) {
         tokens = bench::split(value);
       else if (argument.starts_with("type="))
         types = bench::split(value);
+      else if (argument.starts_with("rows="))
+        rows = bench::split(value);
       else if (argument.starts_with("context="))
         context = std::stoll(value);
       else if (argument.starts_with("layers="))
@@ -253,17 +267,10 @@ int main(int argc, char** argv) {
           std::ranges::find(names, "all") != names.end())
         for (const std::string& type : types)
           for (const std::string& count : tokens)
-            Bench(shape, number_type_named(type).value(), std::stoll(count), context, layers).print();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+            Bench(shape, number_type_named(type).value(), std::stoll(count), context, layers, rows).print();
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

@@ -23,10 +23,11 @@ fi
 "$MOETUNE" tune --device cuda --run run --max-trials 6 --timing 0.3s >out.txt 2>err.txt </dev/null &
 tuner=$!
 until [[ -s run/trials.jsonl ]]; do kill -0 $tuner 2>/dev/null || { cat err.txt >&2; fail "the search ended without a trial"; }; done
-! grep -q libcuda "/proc/$tuner/maps" || fail "the tuner's own process has opened the driver"
+# NVML, which the process does ask, looks into the driver's library too; a context needs this device.
+! ls -l "/proc/$tuner/fd" | grep -q nvidia-uvm || { kill $tuner; fail "the tuner's own process has opened the GPU"; }
 wait $tuner || { tail -n 20 out.txt err.txt >&2; fail "the search failed"; }
 expect_in err.txt '^cuda: .+ x[0-9]+, compute capability '
-expect_in err.txt 'left out on a GPU by this build: expert_cache below 1, miss, prefetch, router=cpu, tensor_parallel above 1'
+expect_in err.txt 'left out on a GPU by this build: prefetch with miss=cpu, tensor_parallel above 1'
 expect_in out.txt '^Launch: .*router=gpu'
 expect_exit 0 "$MOETUNE" validate run
 python3 - "$probe" <<'PY' || fail "the run does not say what it should"
@@ -49,8 +50,8 @@ profile = json.load(open("run/profile.json"))
 assert profile["hardware"]["device"] == gpu["name"], profile["hardware"]
 PY
 
-# Energy per token where the GPU counts it.
-expect_exit 0 "$MOETUNE" measure --device cuda --budget 3s --json
+# Energy per token where the GPU counts it: ten times a second, so that each process has to measure for a third of one.
+expect_exit 0 "$MOETUNE" measure --device cuda --budget 10s --json
 python3 - "$probe" <<'PY' || fail "measure --json is not what it should be"
 import json, sys
 gpu = json.loads(sys.argv[1])["gpu"]
@@ -65,9 +66,6 @@ else:
 PY
 
 # What a GPU does not do in this build is refused by name; too little memory is told like on a CPU.
-expect_exit 2 "$MOETUNE" measure --device cuda --set router=cpu
-expect_in err.txt 'router: cpu'
-expect_exit 2 "$MOETUNE" measure --device cuda --set expert_cache=0.5
 expect_exit 2 "$MOETUNE" measure --device cuda --set tensor_parallel=2
 expect_exit 4 "$MOETUNE" measure --device cuda --device-memory 8MiB
 expect_in err.txt 'MiB missing'

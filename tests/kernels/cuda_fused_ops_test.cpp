@@ -1,5 +1,5 @@
-// Ops that are one kernel on a GPU where a step is small, against what they are composed of on the CPU: on both sides of
-// every size at which another path is taken.
+// Ops that are one kernel on a GPU where a step is small, against what they are composed of on the CPU: on
+// both sides of every size at which another path is taken.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,12 +51,15 @@ TEST_F(CudaFusedOps, NormAndProducts) {
                             .parts = {{{.w = there(a.w, Packing::tiles), .y = ga},
                                        {.w = there(b.w, Packing::tiles), .bias = there(bias.view()), .y = gb},
                                        {}}}});
-        run(cpu_, NormGemm{.x = x.view(),
-                           .norm = norm.view(),
-                           .normed = normed.view(),
-                           .eps = 1e-5F,
-                           .parts = {{{.w = a.w, .y = ya.view()}, {.w = b.w, .bias = bias.view(), .y = yb.view()}, {}}}});
-        const std::string what = std::string(name_of(type)) + " " + std::to_string(in) + ", " + std::to_string(tokens);
+        run(cpu_,
+            NormGemm{.x = x.view(),
+                     .norm = norm.view(),
+                     .normed = normed.view(),
+                     .eps = 1e-5F,
+                     .parts = {
+                         {{.w = a.w, .y = ya.view()}, {.w = b.w, .bias = bias.view(), .y = yb.view()}, {}}}});
+        const std::string what =
+            std::string(name_of(type)) + " " + std::to_string(in) + ", " + std::to_string(tokens);
         expect_near(ga, ya.view(), 6e-3, what);  // activations are rounded to bf16
         expect_near(gb, yb.view(), 6e-3, what);
       }
@@ -64,7 +67,8 @@ TEST_F(CudaFusedOps, NormAndProducts) {
 
 TEST_F(CudaFusedOps, HeadsArePlaced) {
   for (const bool interleaved : {false, true})
-    for (const auto& [heads, kv_heads, width] : {std::tuple<int, int, std::int64_t>{3, 1, 12}, {8, 2, 64}, {32, 4, 128}}) {
+    for (const auto& [heads, kv_heads, width] :
+         {std::tuple<int, int, std::int64_t>{3, 1, 12}, {8, 2, 64}, {32, 4, 128}}) {
       const OwnedTensor q = random_floats({4, heads, width}, 1);
       const OwnedTensor k = random_floats({4, kv_heads, width}, 2);
       const OwnedTensor v = random_floats({4, kv_heads, width}, 3);
@@ -74,14 +78,16 @@ TEST_F(CudaFusedOps, HeadsArePlaced) {
       const OwnedTensor sequences = ids({0, 1, 1, 0});
       const OwnedTensor positions = ids({0, 8, 3, 5});
       const RopeFrequencies rope = rope_frequencies(10000.0, static_cast<int>(width));
-      const OwnedTensor radians =
-          filled({width / 2}, [&](std::int64_t i) { return rope.radians_per_position[static_cast<std::size_t>(i)]; });
+      const OwnedTensor radians = filled({width / 2}, [&](std::int64_t i) {
+        return rope.radians_per_position[static_cast<std::size_t>(i)];
+      });
       const Tensor gq = there(q.view());
       const Tensor gk = there(k.view());
       const Tensor gkeys = there(keys.view());
       const Tensor gvalues = there(values.view());
-      const auto op = [&](const Tensor& tq, const Tensor& tk, const Tensor& tv, const Tensor& n, const Tensor& ck,
-                          const Tensor& cv, const Tensor& s, const Tensor& p, const Tensor& f) {
+      const auto op = [&](const Tensor& tq, const Tensor& tk, const Tensor& tv, const Tensor& n,
+                          const Tensor& ck, const Tensor& cv, const Tensor& s, const Tensor& p,
+                          const Tensor& f) {
         return PlaceHeads{.rows = {{{.x = tq, .norm = n, .rotated = 0},
                                     {.x = tk, .norm = n, .rotated = 0, .cache = ck},
                                     {.x = tv, .cache = cv}}},
@@ -113,15 +119,17 @@ TEST_F(CudaFusedOps, LatentRowsArePlaced) {
   const Tensor gcache = there(cache.view());
   const auto op = [&](const Tensor& tq, const Tensor& tr, const Tensor& n, const Tensor& c, const Tensor& s,
                       const Tensor& p, const Tensor& f) {
-    return PlaceHeads{.rows = {{{.x = tq, .rotated = 24}, {.x = tr, .norm = n, .rotated = 20, .cache = c}, {}}},
-                      .sequences = s,
-                      .positions = p,
-                      .frequencies = f,
-                      .interleaved = true};
+    return PlaceHeads{
+        .rows = {{{.x = tq, .rotated = 24}, {.x = tr, .norm = n, .rotated = 20, .cache = c}, {}}},
+        .sequences = s,
+        .positions = p,
+        .frequencies = f,
+        .interleaved = true};
   };
-  run(gpu(), op(gq, there(row.view()), there(norm.view()), gcache, there(sequences.view()), there(positions.view()),
-                there(radians.view())));
-  run(cpu_, op(q.view(), row.view(), norm.view(), cache.view(), sequences.view(), positions.view(), radians.view()));
+  run(gpu(), op(gq, there(row.view()), there(norm.view()), gcache, there(sequences.view()),
+                there(positions.view()), there(radians.view())));
+  run(cpu_, op(q.view(), row.view(), norm.view(), cache.view(), sequences.view(), positions.view(),
+               radians.view()));
   expect_near(gq, q.view(), 1e-6, "q");
   expect_near(gcache, cache.view(), 1e-6, "cache");
 }
@@ -176,7 +184,8 @@ TEST_F(CudaFusedOps, TheRouterPicksTheSameExperts) {
       for (int again = 0; again < 2; ++again)  // twice: what counts arrivals must be zero again
         run(gpu(), op(there(x.view()), there(norm.view()), gnormed, there(w.w, Packing::rows), glogits,
                       there(bias.view()), gchosen, gweights));
-      run(cpu_, op(x.view(), norm.view(), normed.view(), w.w, logits.view(), bias.view(), chosen.view(), weights.view()));
+      run(cpu_, op(x.view(), norm.view(), normed.view(), w.w, logits.view(), bias.view(), chosen.view(),
+                   weights.view()));
       const std::string what = std::to_string(c.experts) + " experts, " + std::to_string(tokens) + " tokens";
       expect_near(gnormed, normed.view(), 1e-6, what);
       expect_near(glogits, logits.view(), 1e-5, what);
@@ -197,8 +206,10 @@ struct Experts {
   Buffer slots;
   std::vector<std::byte> packed;
 };
-Experts random_experts(Device& cpu, NumberType type, std::int64_t hidden, std::int64_t inner, std::int64_t count) {
-  Experts experts{ExpertLayout::of(type, hidden, inner), ExpertLayout::of(type, hidden, inner, Packing::tiles), {}, {}};
+Experts random_experts(Device& cpu, NumberType type, std::int64_t hidden, std::int64_t inner,
+                       std::int64_t count) {
+  Experts experts{
+      ExpertLayout::of(type, hidden, inner), ExpertLayout::of(type, hidden, inner, Packing::tiles), {}, {}};
   experts.slots = Buffer(cpu, experts.rows.bytes * count);
   experts.packed.resize(static_cast<std::size_t>(experts.tiles.bytes * count));
   Cpu packer(1);
@@ -221,54 +232,85 @@ double tolerance_for(NumberType type, std::int64_t tokens, std::int64_t few) {
   return tokens <= few && type != NumberType::f16 ? 3e-4 : 8e-3;
 }
 
-TEST_F(CudaFusedOps, RoutedFeedForward) {
-  constexpr std::int64_t kExperts = 9;
+struct RoutedCase {
+  std::int64_t hidden, inner, k, tokens;
+  bool drops = false;  // some places have no expert
+};
+
+// The same op on a GPU, with `expert_count` random experts, and on a CPU.
+class CudaRoutedFfn : public CudaFusedOps {
+ protected:
+  void expect_same(NumberType type, std::int64_t expert_count, const RoutedCase& at, double tolerance) {
+    const auto& [hidden, inner, k, tokens, drops] = at;
+    const Experts experts = random_experts(cpu_, type, hidden, inner, expert_count);
+    Buffer gslots(gpu(), experts.tiles.bytes * expert_count);
+    copy_to_device(gpu(), experts.packed.data(), gslots.data(), experts.tiles.bytes * expert_count);
+    std::mt19937 random(9);
+    std::vector<std::int32_t> choice;
+    for (std::int64_t token = 0; token < tokens; ++token)
+      for (std::int64_t i = 0, start = static_cast<std::int64_t>(random()) % expert_count; i < k; ++i)
+        choice.push_back(static_cast<std::int32_t>((token * 2 + i + start) % expert_count));
+    std::vector<std::int32_t> table;
+    for (std::int64_t expert = 0; expert < expert_count; ++expert)
+      table.push_back(static_cast<std::int32_t>(expert_count - 1 - expert));
+    const OwnedTensor chosen = ids({tokens, k}, choice);
+    const OwnedTensor slot_of_expert = ids(table);
+    const OwnedTensor x = random_floats({tokens, hidden}, 11);
+    const OwnedTensor weights = random_floats({tokens, k}, 12);
+    for (std::int64_t i = 0; drops && i < tokens * k; ++i)
+      if (i % k > 0 && i % 3 != 1) {  // no expert, whatever lies in its row
+        chosen.view().i32()[i] = -1;
+        weights.view().f32()[i] = 0.0F;
+      }
+    const OwnedTensor rows = poisoned({tokens, k, hidden});
+    const OwnedTensor y = random_floats({tokens, hidden}, 13);
+    const Tensor gy = there(y.view());
+    run(gpu(), RoutedFfn{.ffn = {.x = there(x.view()),
+                                 .ids = there(chosen.view()),
+                                 .slot_of_expert = there(slot_of_expert.view()),
+                                 .slots = gslots.data(),
+                                 .layout = experts.tiles,
+                                 .rows = there(rows.view())},
+                         .weights = there(weights.view()),
+                         .y = gy});
+    run(cpu_, RoutedFfn{.ffn = {.x = x.view(),
+                                .ids = chosen.view(),
+                                .slot_of_expert = slot_of_expert.view(),
+                                .slots = experts.slots.data(),
+                                .layout = experts.rows,
+                                .rows = rows.view()},
+                        .weights = weights.view(),
+                        .y = y.view()});
+    expect_near(gy, y.view(), tolerance,
+                std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) +
+                    ", k " + std::to_string(k) + (drops ? ", some dropped, " : ", ") +
+                    std::to_string(tokens) + " tokens");
+  }
+};
+
+TEST_F(CudaRoutedFfn, FewTokens) {
   for (const NumberType type : kTileTypes)
-    for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}, {48, 2128}})
+    for (const auto& [hidden, inner] :
+         {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {256, 768}, {48, 2128}})
       for (const std::int64_t k : {1, 2, 8})
-        for (const std::int64_t tokens : {1, 2, 9}) {
-          const Experts experts = random_experts(cpu_, type, hidden, inner, kExperts);
-          Buffer gslots(gpu(), experts.tiles.bytes * kExperts);
-          copy_to_device(gpu(), experts.packed.data(), gslots.data(), experts.tiles.bytes * kExperts);
-          std::mt19937 random(9);
-          std::vector<std::int32_t> choice;
-          for (std::int64_t token = 0; token < tokens; ++token)
-            for (std::int64_t i = 0, start = static_cast<std::int64_t>(random() % 9); i < k; ++i)
-              choice.push_back(static_cast<std::int32_t>((token * 2 + i + start) % kExperts));
-          std::vector<std::int32_t> table;
-          for (std::int32_t expert = 0; expert < kExperts; ++expert) table.push_back(8 - expert);
-          const OwnedTensor chosen = ids({tokens, k}, choice);
-          const OwnedTensor slot_of_expert = ids(table);
-          const OwnedTensor x = random_floats({tokens, hidden}, 11);
-          const OwnedTensor weights = random_floats({tokens, k}, 12);
-          const OwnedTensor rows = poisoned({tokens, k, hidden});
-          const OwnedTensor y = random_floats({tokens, hidden}, 13);
-          const Tensor gy = there(y.view());
-          run(gpu(), RoutedFfn{.ffn = {.x = there(x.view()),
-                                       .ids = there(chosen.view()),
-                                       .slot_of_expert = there(slot_of_expert.view()),
-                                       .slots = gslots.data(),
-                                       .layout = experts.tiles,
-                                       .rows = there(rows.view())},
-                               .weights = there(weights.view()),
-                               .y = gy});
-          run(cpu_, RoutedFfn{.ffn = {.x = x.view(),
-                                      .ids = chosen.view(),
-                                      .slot_of_expert = slot_of_expert.view(),
-                                      .slots = experts.slots.data(),
-                                      .layout = experts.rows,
-                                      .rows = rows.view()},
-                              .weights = weights.view(),
-                              .y = y.view()});
-          expect_near(gy, y.view(), tolerance_for(type, tokens, 1),
-                      std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) + ", k " +
-                          std::to_string(k) + ", " + std::to_string(tokens) + " tokens");
-        }
+        for (const std::int64_t tokens : {1, 2, 9})
+          for (const bool drops : {false, true})
+            if (k > 1 || !drops)
+              expect_same(type, 9, {hidden, inner, k, tokens, drops}, tolerance_for(type, tokens, 1));
+}
+
+// More tokens than decoding usually has, but few for every expert.
+TEST_F(CudaRoutedFfn, ManyExperts) {
+  for (const NumberType type : kTileTypes)
+    for (const std::int64_t tokens : {33, 47, 72, 73})
+      for (const bool drops : {false, true})
+        expect_same(type, 48, {192, 96, 4, tokens, drops}, tolerance_for(type, tokens, 1));
 }
 
 TEST_F(CudaFusedOps, DenseFeedForward) {
   for (const NumberType type : kTileTypes)
-    for (const auto& [hidden, inner] : {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {128, 1000}})
+    for (const auto& [hidden, inner] :
+         {std::pair<std::int64_t, std::int64_t>{52, 36}, {192, 64}, {128, 1000}})
       for (const std::int64_t tokens : {1, 2, 3, 4, 5, 8, 9}) {
         const OwnedMatrix gate = random_weights(type, inner, hidden, 1);
         const OwnedMatrix up = random_weights(type, inner, hidden, 2);
@@ -293,8 +335,8 @@ TEST_F(CudaFusedOps, DenseFeedForward) {
                               .upped = upped.view(),
                               .y = y.view()});
         expect_near(gy, y.view(), tolerance_for(type, tokens, 4),
-                    std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) + ", " +
-                        std::to_string(tokens) + " tokens");
+                    std::string(name_of(type)) + " " + std::to_string(hidden) + "/" + std::to_string(inner) +
+                        ", " + std::to_string(tokens) + " tokens");
       }
 }
 

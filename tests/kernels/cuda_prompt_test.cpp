@@ -8,10 +8,10 @@
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/gemm.h"
+#include "kernels/kernel_path.h"
 #include "kernels/mla_attention.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/number_convert.h"
-#include "kernels/kernel_path.h"
 #include "kernels/quantize.h"
 #include "kernels/run.h"
 #include "tests/support/gpu.h"
@@ -35,13 +35,30 @@ struct Path {
   KernelPath path;
 };
 // From two tokens on, so that small sizes are tested too.
-constexpr Path kPaths[] = {
-    {"best", {.is_portable = false, .least_prompt_tokens = 2, .most_split_tokens = 0, .most_sliced_tokens = 0}},
-    {"best, two parts",
-     {.is_portable = false, .least_prompt_tokens = 2, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}},
-    {"portable", {.is_portable = true, .least_prompt_tokens = 2, .most_split_tokens = 0, .most_sliced_tokens = 0}},
-    {"portable, two parts",
-     {.is_portable = true, .least_prompt_tokens = 2, .most_split_tokens = 1 << 30, .most_sliced_tokens = 0}}};
+constexpr Path kPaths[] = {{"best",
+                            {.is_portable = false,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 0,
+                             .most_sliced_tokens = 0}},
+                           {"best, two parts",
+                            {.is_portable = false,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 1 << 30,
+                             .most_sliced_tokens = 0}},
+                           {"portable",
+                            {.is_portable = true,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 0,
+                             .most_sliced_tokens = 0}},
+                           {"portable, two parts",
+                            {.is_portable = true,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 1 << 30,
+                             .most_sliced_tokens = 0}}};
 
 // Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums.
 double rounding_of(NumberType type) {
@@ -158,12 +175,12 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
         std::vector<std::int32_t> choice;
         for (std::int64_t token = 0; token < tokens; ++token) {  // expert 4 by nobody, expert 2 by everybody
           choice.push_back(2);
-          choice.push_back(random() % 2 == 0 ? 0 : 8);
+          choice.push_back(token % 7 == 3 ? -1 : random() % 2 == 0 ? 0 : 8);  // -1: no expert, its row stays
           choice.push_back(5 + static_cast<std::int32_t>(random() % 3));
         }
         const OwnedTensor chosen = ids({tokens, 3}, choice);
         const OwnedTensor x = bf16_floats({tokens, hidden}, 11);
-        const OwnedTensor result = poisoned({tokens, 3, hidden});
+        const OwnedTensor result = filled({tokens, 3, hidden}, [](std::int64_t) { return 0.0F; });
         const Tensor gx = there(x.view());
         const Tensor gchosen = there(chosen.view());
         // Two waves: even experts, then odd ones; slot of expert e is 8 - e.
@@ -183,8 +200,8 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
         }
         for (const Path& path : kPaths) {
           set_kernel_path(path.path);
-          const OwnedTensor poison = poisoned({tokens, 3, hidden});
-          const Tensor gresult = there(poison.view());
+          const OwnedTensor zeros = filled({tokens, 3, hidden}, [](std::int64_t) { return 0.0F; });
+          const Tensor gresult = there(zeros.view());
           for (const Tensor& table : tables)
             run(gpu(), ExpertFfn{.x = gx,
                                  .ids = gchosen,

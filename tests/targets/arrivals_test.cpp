@@ -121,9 +121,9 @@ TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
 TEST_F(Arrivals, GoodputCountsWhoKeepsTheLevel) {
   Workload level = workload(1e6);
   level.slo = {"ttft_p99", 40.0};
-  LoadSamples samples(level, true);
+  LoadSamples samples(level);
   for (int i = 0; i < 6; ++i) samples.add(run_whole(level));
-  const Metrics metrics = samples.metrics("enough");
+  const Metrics metrics = samples.metrics("enough", std::nullopt);
   EXPECT_NEAR(metrics.at("goodput_per_s").value, 3.0 / 0.096, 1e-6) << "12, 26 and 39 ms of six";
   EXPECT_NEAR(metrics.at("queue_ms").value, (0 + 12 + 12 + 45 + 59 + 73) / 6.0, 0.1);
   EXPECT_EQ(metrics.at("queue_ms").n, 36);

@@ -261,6 +261,8 @@ ExitCode run_tax(const TaxOptions& options) {
   print_phase(console, "prefill, one prompt", tax.prefill, dense ? &dense->prefill : nullptr);
   if (!tax.rounds.empty()) {
     console.result(rounds_table(tax.rounds) + "\n");
+    console.result(task_text(tax.task) + "\n");
+    document["task"] = to_json_value(tax.task);
     for (const RoundTax& round : tax.rounds) document["rounds"].push_back(to_json_value(round.whole));
   }
   if (options.sweep) {

@@ -12,7 +12,6 @@
 namespace moetune {
 namespace {
 
-constexpr int fewest_turns = 2;
 constexpr double most_recording_share = 0.5;  // of the time for timing
 constexpr int most_turns = 4096;
 constexpr int runs_per_turn = 3;  // plain, recorded, recorded at twice the cost
@@ -28,9 +27,11 @@ struct Runs {
   std::vector<Step> decode;                  // one per step
   std::vector<Step> prefill;                 // one per run: all its prompts
   std::vector<std::vector<Account>> rounds;  // by run; prompt and answer of each round
+  std::vector<Step> whole;                   // one per run: all its steps
 
   void add(const StepRecorder& recorder, int expected_rounds) {
     Step prompts;
+    Step all;
     std::vector<Account> by_round;
     std::optional<Phase> before;
     for (const RecordedStep& recorded : recorder.steps()) {
@@ -40,6 +41,7 @@ struct Runs {
       if (!before || (recorded.phase == Phase::prefill && *before == Phase::decode)) by_round.emplace_back();
       before = recorded.phase;
       by_round.back() += step.account;
+      all.account += step.account;
       if (recorded.phase == Phase::decode) {
         decode.push_back(step);
         continue;
@@ -48,6 +50,7 @@ struct Runs {
       prompts.causes += step.causes;
     }
     prefill.push_back(prompts);
+    whole.push_back(all);
     // Answers of one token have no step of their own, and then rounds cannot be told apart.
     if (std::ssize(by_round) == expected_rounds) rounds.push_back(std::move(by_round));
   }
@@ -112,14 +115,14 @@ std::vector<RoundTax> round_taxes(const Runs& plain, const Runs& recorded, const
   return taxes;
 }
 
-// One record of every prompt of a run.
-void divide(Breakdown& breakdown, double prompts) {
+// What was recorded of so many prompts or tasks at once, for one of them.
+void divide(Breakdown& breakdown, double count) {
   for (double* value :
        {&breakdown.token_ns, &breakdown.recorded_ns, &breakdown.unexplained_ns, &breakdown.recording_ns})
-    *value /= prompts;
-  for (double& value : breakdown.exposed_ns) value /= prompts;
-  for (double& value : breakdown.hidden_ns) value /= prompts;
-  for (double& value : breakdown.row_ns) value /= prompts;
+    *value /= count;
+  for (double& value : breakdown.exposed_ns) value /= count;
+  for (double& value : breakdown.hidden_ns) value /= count;
+  for (double& value : breakdown.row_ns) value /= count;
 }
 
 // The clock of a recorder whose records cost twice as much: it looks twice, and keeps what it saw first as
@@ -166,7 +169,8 @@ class Recording {
 }  // namespace
 
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
-                      const std::function<void(const std::string& words)>& progress) {
+                      const std::function<void(const std::string& words)>& progress,
+                      std::size_t fewest_turns) {
   using Clock = std::chrono::steady_clock;
   Workload together = workload;
   together.poisson_arrivals = false;
@@ -204,6 +208,8 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   const double prompts = static_cast<double>(workload.sequences) * workload.rounds;
   divide(result.prefill.typical, prompts);
   if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
+  result.task = phase_tax(plain.whole, recorded.whole, result.cost).typical;
+  divide(result.task, workload.sequences);
   result.rounds = round_taxes(plain, recorded, result.cost, workload.rounds);
   result.last_steps = op_recorder.steps();
   for (const RecordedStep& step : result.last_steps) {
@@ -222,6 +228,7 @@ Metrics tax_metrics(const Breakdown& decode) {
     measurement.n = decode.n;
   };
   add("tax_share", decode.tax_share());
+  add("tax_token_ms", decode.token_ns / ns_per_ms);
   for (std::size_t part = 0; part < kParts; ++part)
     add(fmt::format("tax_{}_ms", kPartNames[part]), decode.exposed_ns[part] / ns_per_ms);
   add("tax_unexplained_ms", decode.unexplained_ns / ns_per_ms);
@@ -231,7 +238,7 @@ Metrics tax_metrics(const Breakdown& decode) {
 bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds) {
   const double tokens = static_cast<double>(workload.sequences) * workload.rounds * workload.output_tokens;
   // One run warms up.
-  const double seconds = (1 + runs_per_turn * fewest_turns) * tokens / tokens_per_s;
+  const double seconds = (1 + runs_per_turn * kFewestTurns) * tokens / tokens_per_s;
   return seconds < most_recording_share * latency_seconds;
 }
 

@@ -42,6 +42,7 @@ struct TaxResult {
       decode;  // per step: what each of its sequences waits for a token. Refused where nothing was decoded
   PhaseTax prefill;              // per prompt
   std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
+  Breakdown task;                // all prompts and answers of a sequence: an agent's whole task
   RecordingCost cost;
   std::int64_t recorded_runs = 0;
   // The last recorded run, for a timeline.
@@ -49,13 +50,17 @@ struct TaxResult {
   std::vector<StepInterval> last_intervals;  // RecordedStep::first counts into these
 };
 
-// Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
+inline constexpr std::size_t kFewestTurns = 2;
+
+// Runs for about that long, and at least so many turns; one run before warms up. Arrivals and pauses of the
 // workload are left out: all sequences start together. Throws InputError where the engine cannot be recorded
 // (a GPU).
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
-                      const std::function<void(const std::string& words)>& progress);
+                      const std::function<void(const std::string& words)>& progress,
+                      std::size_t fewest_turns = kFewestTurns);
 
-// tax_share and tax_<part>_ms of a decoded token. Empty where it was refused.
+// tax_token_ms (the time of the recording's own plain tokens), tax_<part>_ms and tax_unexplained_ms, which
+// add up to it, and tax_share. Empty where it was refused.
 Metrics tax_metrics(const Breakdown& decode);
 
 // Recording is a few more runs of the workload: worth it while they are short beside the time for timing.
