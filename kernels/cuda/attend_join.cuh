@@ -153,8 +153,8 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
   }
   __syncthreads();
   // A thread's items are loaded together, kTogether parts of each, before the first is added: each load is as
-  // far away as another multiprocessor or the L2 cache (one after the other they cost 10 of 46 us of
-  // DeepSeek-V3's 32,768 positions).
+  // far away as another multiprocessor or the L2 cache, and one after the other a thread would wait for
+  // every one of them.
   constexpr int kTogether = 8;
   const int items = heads * (width / kSome);
   for (int first = static_cast<int>(threadIdx.x); first < items;
