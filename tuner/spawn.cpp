@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -38,6 +39,8 @@ pid_t spawn(const SpawnRequest& request) {
   for (const std::string& argument : request.command)
     arguments.push_back(const_cast<char*>(argument.c_str()));  // posix_spawn changes none of them
   arguments.push_back(nullptr);
+  // This program again: by that path ps, and doctor by way of NVML, would call it "exe".
+  if (request.command.front() == "/proc/self/exe") arguments.front() = ::program_invocation_short_name;
 
   Settings settings;
   ::posix_spawn_file_actions_addopen(&settings.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -62,8 +65,8 @@ pid_t spawn(const SpawnRequest& request) {
   ::posix_spawnattr_setflags(&settings.attributes, static_cast<short>(flags));
 
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, arguments.front(), &settings.files, &settings.attributes,
-                                  arguments.data(), environ);
+  const int error = ::posix_spawn(&pid, request.command.front().c_str(), &settings.files,
+                                  &settings.attributes, arguments.data(), environ);
   if (error != 0)
     throw std::runtime_error(
         fmt::format("{}{} cannot be started: {}", request.role, request.command.front(), error_text(error)));

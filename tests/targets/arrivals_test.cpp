@@ -79,6 +79,18 @@ TEST_F(Arrivals, SequencesJoinAndLeaveARunningBatch) {
   EXPECT_NEAR(crowd.seconds, 0.096, 1e-9);
 }
 
+// Decoding goes on in batches of steps, but none that goes past an arrival for which there is room.
+TEST_F(Arrivals, WhoComesInTheMiddleOfAnAnswerBeginsWithTheNextStep) {
+  Workload long_answers = workload(20.0);
+  long_answers.output_tokens = 200;
+  const RunTimes times = run_whole(long_answers);
+  const RequestTimes& first = times.requests[0];
+  const RequestTimes& second = times.requests[1];
+  ASSERT_GT(second.arrived_ms, first.first_ms) << "the rate gives another case than this test is about";
+  ASSERT_LT(second.arrived_ms, first.last_ms - 20.0);
+  EXPECT_LE(second.queue_ms(), 1.0 + 1e-6) << "one step";
+}
+
 TEST_F(Arrivals, MaxSequencesHoldsDownWhoRunsAtOnce) {
   const RunTimes many = run_whole(workload(1e6));
   const std::int64_t bytes_of_three = device_bytes_;

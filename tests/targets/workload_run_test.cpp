@@ -194,6 +194,18 @@ TEST_F(WorkloadRun, ATasksTaxNeedsARecording) {
   EXPECT_FALSE(measured(std::nullopt).contains("goodput_per_s"));
 }
 
+TEST_F(WorkloadRun, WaitingForExpertsIsCountedForEachRunAlone) {
+  const Workload workload{.name = "w", .prompt_tokens = 8, .output_tokens = 9};
+  const EngineOptions options = options_with({{"expert_cache", "0.25"}});
+  Engine engine(checkpoint_, options, limits_of(workload, options));
+  const double before = engine.stats().expert_load_seconds;
+  double loading_ms = 0.0;
+  for (std::uint64_t number = 0; number < 3; ++number)
+    loading_ms += run_workload(engine, workload, text_, number, one_ms_per_token).loading_ms;
+  EXPECT_GT(loading_ms, 0.0);
+  EXPECT_NEAR(loading_ms, 1e3 * (engine.stats().expert_load_seconds - before), 1e-6 * loading_ms);
+}
+
 TEST(LoadRules, AKnobThatCouldHaveNoEffectIsNoConfiguration) {
   const Workload chat{.name = "chat", .sequences = 2};
   EXPECT_FALSE(objection_to_load(chat, {}));

@@ -7,6 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -65,6 +69,25 @@ TEST(Spawn, SignalsThatWeIgnoreWorkAgainWhereThatIsAskedFor) {
   ::sigaction(SIGHUP, &before, nullptr);
   EXPECT_EQ(how_it_ended(kept), "ended with exit status 0");
   EXPECT_EQ(how_it_ended(fresh), "was killed by SIGHUP");
+}
+
+TEST(Spawn, ThisProgramAgainIsCalledByItsName) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Descriptor input(ends[0]);
+  Descriptor output(ends[1]);
+  ::fcntl(input.number(), F_SETPIPE_SZ, 4096);  // the list of tests is longer: it waits to be read
+  const pid_t pid = spawn({.command = {"/proc/self/exe", "--gtest_list_tests"},
+                           .descriptors = {{output.number(), STDOUT_FILENO}}});
+  output.close();
+  char first = 0;
+  ASSERT_EQ(::read(input.number(), &first, 1), 1);
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+  std::string name;
+  std::getline(file, name, '\0');
+  EXPECT_EQ(name, ::program_invocation_short_name);
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(how_it_ended(status_of(pid)), "was killed by SIGKILL");
 }
 
 TEST(Spawn, AProgramThatIsNotThereIsAnErrorThatNamesIt) {
