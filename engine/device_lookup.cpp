@@ -47,7 +47,8 @@ void DeviceLookUp::run_wave(const Tensor& ids, bool asks) {
                             .pending = memory_.pending(),
                             .wave_table = memory_.wave_table(),
                             .fetch = memory_.fetch()});
-  run(*device_, FetchExperts{.store = store_->in_memory(),
+  for (int fetch = 0; fetch < fetches_; ++fetch)
+    run(*device_, FetchExperts{.store = store_->in_memory(),
                              .slots = slots_,
                              .block_bytes = store_->layout().bytes,
                              .list = memory_.fetch(),

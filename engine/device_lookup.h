@@ -25,6 +25,7 @@ class DeviceLookUp {
   void next_wave();
   const Tensor& wave_table() const { return memory_.wave_table(); }
 
+  void repeat_fetches(int times) { fetches_ = times; }
   void clear() { memory_.clear(*device_); }
   void reset_counters() { memory_.reset_counters(*device_); }
   SlotCounters counters() const { return memory_.counters(*device_); }  // waits for the device
@@ -42,6 +43,7 @@ class DeviceLookUp {
   std::byte* slots_;
   SlotMemory memory_;
   int moe_layer_ = 0;
+  int fetches_ = 1;
 };
 
 }  // namespace moetune

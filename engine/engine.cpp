@@ -476,12 +476,25 @@ void Engine::observe_routing(RoutingObserver observer) {
 void Engine::observe_next_gate(GateObserver observer) { impl_->ranks.front()->gate_observer = std::move(observer); }
 
 void Engine::record_steps(StepRecorder* recorder) {
-  if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)
-    throw InputError("recorded steps", "device cuda",
-                     "cpu: the scopes of the host see launches, not kernels");
   Rank& first = *impl_->ranks.front();
+  if (recorder != nullptr) {
+    const bool is_on_gpu = !shares_host_memory(first.device);
+    if (is_on_gpu != (recorder->labels() != nullptr))
+      throw InputError("recorded steps", is_on_gpu ? "a recorder of a CPU" : "a recorder of a GPU",
+                       "one of the engine's device");
+    const std::int64_t number = is_on_gpu ? recorder->labels()->number() : 0;
+    if (std::exchange(first.labelled_by, number) != number && first.decode_loop) first.decode_loop->forget_graphs();
+  }
   first.recorder = recorder;
   if (first.cache) first.cache->record_loads(recorder);
+}
+
+void Engine::inject(const Injection& losses) {
+  for (const auto& rank : impl_->ranks) {
+    rank->injected = losses;
+    if (rank->decode_loop) rank->decode_loop->forget_graphs();
+    if (rank->cache) rank->cache->repeat_fetches(losses.expert_reads);
+  }
 }
 
 void Engine::force_routing(const RoutingSource& source) {

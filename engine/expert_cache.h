@@ -66,6 +66,11 @@ class ExpertCache {
   bool looks_up_on_device() const { return look_up_ != nullptr; }
   void first_device_wave(int moe_layer, const Tensor& ids) { look_up_->first_wave(moe_layer, ids); }
   void next_device_wave() { look_up_->next_wave(); }
+  // How often what is missing is brought in, for tests of what accounts for it: 1, or more.
+  void repeat_fetches(int times) {
+    fetches_ = times;
+    if (look_up_) look_up_->repeat_fetches(times);
+  }
 
   // Waves of a layer's step, from capacities alone.
   int waves_at_most(int moe_layer, std::int64_t tokens, int k) const;
@@ -148,6 +153,7 @@ class ExpertCache {
   std::vector<std::int32_t> resident_table_;
   std::unique_ptr<DeviceLookUp> look_up_;  // where the device decides
   Counters counters_;
+  int fetches_ = 1;
   StepRecorder* recorder_ = nullptr;
 
   int ahead_layer_ = 0;

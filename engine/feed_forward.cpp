@@ -21,6 +21,7 @@
 #include "kernels/rms_norm.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
+#include "kernels/spin.h"
 
 namespace moetune {
 namespace {
@@ -105,11 +106,13 @@ Chosen route(Rank& rank, const LayerWeights& weights, int layer, std::int64_t to
   router.route.ids_are_given = static_cast<bool>(rank.routing_source);
   if (rank.host_router)
     on_host(rank, [&rank, router, layer] {
+      const HostScope on_host_scope(rank.recorder, Activity::compute, Row::router);
       const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, router, layer);
       rank.chosen_ids.assign(ids.begin(), ids.end());
     });
   else
     run(rank.device, router);
+  if (rank.injected.router_spin_ns > 0) run(rank.device, Spin{.ns = rank.injected.router_spin_ns});
   return {router.route.ids, router.route.weights};
 }
 
@@ -215,15 +218,28 @@ void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
 
 void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
   with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
+    // Its rows are scratch: written more than once they change nothing.
+    ExpertFfn once_more = ffn;
+    once_more.after_gate_up = nullptr;
+    for (int more = 1; more < rank.injected.expert_reads; ++more) run(rank.device, once_more);
     run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
   });
 }
 
-void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, int waves) {
+// The device looks up and fetches: what that takes is loading, whether something was missing or not.
+void first_device_wave(Rank& rank, const Chosen& chosen, int moe_layer) {
+  const OpScope scope(rank.recorder, Activity::expert_copy);
   rank.cache->first_device_wave(moe_layer, chosen.ids);
+}
+
+void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, int waves) {
+  first_device_wave(rank, chosen, moe_layer);
   run_wave(rank, x, chosen);
   for (int wave = 1; wave < waves; ++wave) {
-    rank.cache->next_device_wave();
+    {
+      const OpScope scope(rank.recorder, Activity::expert_copy);
+      rank.cache->next_device_wave();
+    }
     run_wave(rank, x, chosen);
   }
 }
@@ -247,7 +263,7 @@ void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int la
 void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer) {
   run_wave(rank, x, chosen);
   on_host(rank, [&rank, moe_layer, rows = ffn_of(rank, x, chosen).rows] {
-    const OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    const HostScope scope(rank.recorder, Activity::compute, Row::gate_up);
     rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(), rows);
   });
 }
@@ -261,7 +277,7 @@ void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, i
   if (rank.cache->leaves_some_outside()) {
     run_here_and_outside(rank, x, chosen, moe_layer);
   } else if (waves == 1) {
-    if (device_decides) rank.cache->first_device_wave(moe_layer, chosen.ids);
+    if (device_decides) first_device_wave(rank, chosen, moe_layer);
     return run_all_at_once(rank, x, chosen, y);
   } else if (device_decides) {
     run_waves_of_device(rank, x, chosen, moe_layer, waves);

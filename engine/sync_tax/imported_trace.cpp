@@ -11,16 +11,6 @@ namespace {
 
 constexpr std::int64_t smallest_weight_bytes = 64 << 10;
 
-bool has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
-
-bool is_wait(std::string_view name) {
-  return has(name, "Synchronize") || (has(name, "Memcpy") && !has(name, "Async") && !has(name, "Node"));
-}
-bool is_launch(std::string_view name) {
-  return has(name, "Launch") || has(name, "MemcpyAsync") || has(name, "MemsetAsync") ||
-         has(name, "MemcpyHtoDAsync");
-}
-
 // What runs on the device itself.
 bool is_on_device(const StepInterval& interval) { return interval.activity != Activity::host_wait; }
 
@@ -63,17 +53,14 @@ void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::str
 }
 
 ImportedTrace TraceBuilder::finish() {
-  for (auto& [key, host] : threads_) {
-    std::ranges::stable_sort(host.calls, {}, &Call::begin_ns);
-    for (std::size_t i = 0; i < host.calls.size(); ++i) {
-      if (!host.calls[i].waits) continue;
-      const std::int64_t begin_ns = host.calls[i].begin_ns;
-      std::int64_t end_ns = host.calls[i].end_ns;
-      while (i + 1 < host.calls.size() && host.calls[i].waits)
-        end_ns = std::max(end_ns, host.calls[++i].end_ns);
-      for (auto& [device, intervals] : trace_.devices)
-        if (processes_[device].contains(host.process))
-          intervals.push_back({begin_ns, end_ns, Activity::host_wait, Row::other, -1});
+  for (auto& [device, intervals] : trace_.devices) {
+    std::vector<std::int64_t> ends_ns;
+    for (const StepInterval& interval : intervals) ends_ns.push_back(interval.end_ns);
+    std::ranges::sort(ends_ns);
+    for (auto& [key, host] : threads_) {
+      if (!processes_[device].contains(host.process)) continue;
+      std::ranges::stable_sort(host.calls, {}, &HostCall::begin_ns);
+      std::ranges::copy(held_up(host.calls, ends_ns), std::back_inserter(intervals));
     }
   }
   threads_.clear();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/sync_tax/account.h"
+#include "engine/sync_tax/host_calls.h"
 #include "engine/sync_tax/interval.h"
 
 namespace moetune {
@@ -37,22 +38,17 @@ class TraceBuilder {
   // (synchronisation), as is whatever goes to the host. Between devices: communication.
   void copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
             std::int64_t begin_ns, std::int64_t end_ns);
-  // A call of the CUDA runtime or driver. From the begin of one that waits until the end of the next one that
-  // launches, on the same thread, the host holds its devices up.
+  // A call of the CUDA runtime or driver. From where a device ran out of work in one that waits until the end
+  // of the next one that launches, on the same thread, the host holds that device up.
   void host_call(std::int64_t process, std::int64_t thread, std::string_view name, std::int64_t begin_ns,
                  std::int64_t end_ns);
 
   ImportedTrace finish();
 
  private:
-  struct Call {
-    std::int64_t begin_ns;
-    std::int64_t end_ns;
-    bool waits;
-  };
   struct HostThread {
     std::int64_t process;
-    std::vector<Call> calls;
+    std::vector<HostCall> calls;
   };
   void add(std::int64_t device, std::int64_t process, const StepInterval& interval);
 

@@ -2,11 +2,13 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "engine/sync_tax/account.h"
+#include "kernels/device_trace.h"
 #include "tuner/targets/workload_run.h"
 
 namespace moetune {
@@ -145,22 +147,49 @@ RecordingCost cost_in_place(const RecordingCost& empty, const std::vector<Step>&
   return {.inside_ns = factor * empty.inside_ns, .outside_ns = factor * empty.outside_ns};
 }
 
+// What one kind of run is recorded with.
+struct Kind {
+  StepRecorder* recorder;
+  Runs* runs;
+  bool records_kernels;  // of a GPU, whose ops are labelled in every kind of run
+};
+
 class Recording {
  public:
-  explicit Recording(Engine& engine) : engine_(engine) {}
+  // trace: null on a CPU.
+  Recording(Engine& engine, DeviceTrace* trace) : engine_(engine), trace_(trace) {}
   ~Recording() { engine_.record_steps(nullptr); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  void run(StepRecorder& recorder, const Workload& workload, const TokenSource& text, std::uint64_t number) {
-    recorder.clear();
-    engine_.record_steps(&recorder);
+  // Returns how many kernels nobody had labelled.
+  std::int64_t run(const Kind& kind, const Workload& workload, const TokenSource& text,
+                   std::uint64_t number) {
+    kind.recorder->clear();
+    engine_.record_steps(kind.recorder);
+    if (kind.records_kernels) trace_->start();
     run_workload(engine_, workload, text, number);
     engine_.record_steps(nullptr);
+    return kind.records_kernels ? kind.recorder->take(trace_->finish()) : 0;
   }
 
  private:
   Engine& engine_;
+  DeviceTrace* trace_;
+};
+
+// Recorders of every kind for the engine's device. Only on a CPU there is one whose records cost twice as
+// much: what a record of a GPU costs is known from kernels that do nothing.
+struct Recorders {
+  explicit Recorders(DeviceTrace* trace)
+      : plain(made(StepRecorder::Detail::steps, trace)), ops(made(StepRecorder::Detail::ops, trace)) {}
+  static StepRecorder made(StepRecorder::Detail detail, DeviceTrace* trace) {
+    return trace == nullptr ? StepRecorder(detail)
+                            : StepRecorder(detail, &DeviceTrace::now_ns, trace->labels());
+  }
+  StepRecorder plain;
+  StepRecorder ops;
+  StepRecorder dear{StepRecorder::Detail::ops, &now_at_twice_the_cost};
 };
 
 }  // namespace
@@ -172,19 +201,19 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   together.poisson_arrivals = false;
   together.arrivals_per_s = 0.0;
   together.tool_gap_seconds = 0.0;
-  StepRecorder plain_recorder(StepRecorder::Detail::steps);
-  StepRecorder op_recorder(StepRecorder::Detail::ops);
-  StepRecorder dear_recorder(StepRecorder::Detail::ops, &now_at_twice_the_cost);
+  const auto trace =
+      engine.options().device == DeviceKind::cuda ? std::make_unique<DeviceTrace>() : nullptr;
+  Recorders recorders(trace.get());
   Runs plain;
   Runs recorded;
   Runs dear;
-  const std::array kinds = {std::pair(&plain_recorder, &plain), std::pair(&op_recorder, &recorded),
-                            std::pair(&dear_recorder, &dear)};
+  std::vector<Kind> kinds = {{&recorders.plain, &plain, false}, {&recorders.ops, &recorded, trace != nullptr}};
+  if (!trace) kinds.push_back({&recorders.dear, &dear, false});
   TaxResult result;
-  Recording recording(engine);
+  Recording recording(engine, trace.get());
   std::uint64_t number = workload.seed * 1000;
   if (progress) progress("warming up");
-  recording.run(op_recorder, together, text, number);
+  recording.run(kinds[1], together, text, number);
   const Clock::time_point start = Clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   for (std::size_t turn = 0; turn < most_turns && (turn < fewest_turns || spent() < seconds); ++turn) {
@@ -192,22 +221,24 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
     ++number;
     // Who goes first changes: a later run of a turn finds caches as the one before left them.
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      const auto& [recorder, runs] = kinds[(turn + i) % kinds.size()];
-      recording.run(*recorder, together, text, number);
-      runs->add(*recorder, workload.rounds);
+      const Kind& kind = kinds[(turn + i) % kinds.size()];
+      result.unlabelled_kernels += recording.run(kind, together, text, number);
+      kind.runs->add(*kind.recorder, workload.rounds);
     }
     ++result.recorded_runs;
   }
-  result.cost = cost_in_place(recording_cost(), recorded.decode, dear.decode);
+  result.is_of_kernels = trace != nullptr;
+  result.cost = trace ? RecordingCost{.inside_ns = 0.0, .outside_ns = recording_ns_per_kernel(*trace)}
+                      : cost_in_place(recording_cost(), recorded.decode, dear.decode);
   result.decode = phase_tax(plain.decode, recorded.decode, result.cost);
   result.prefill = phase_tax(plain.prefill, recorded.prefill, result.cost);
   const double prompts = static_cast<double>(workload.sequences) * workload.rounds;
   divide(result.prefill.typical, prompts);
   if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
   result.rounds = round_taxes(plain, recorded, result.cost, workload.rounds);
-  result.last_steps = op_recorder.steps();
+  result.last_steps = recorders.ops.steps();
   for (const RecordedStep& step : result.last_steps) {
-    const auto intervals = op_recorder.intervals_of(step);
+    const auto intervals = recorders.ops.intervals_of(step);
     result.last_intervals.insert(result.last_intervals.end(), intervals.begin(), intervals.end());
   }
   return result;

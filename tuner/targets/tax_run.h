@@ -1,5 +1,5 @@
-// The tax of a workload on an engine: the same runs without recording, with it, and with records that cost
-// twice as much (which tells what one costs), in turns, so that what the machine does meanwhile meets all of
+// The tax of a workload on an engine: the same runs without recording, with it, and, on a CPU, with records that
+// cost twice as much (which tells what one costs), in turns, so that what the machine does meanwhile meets all of
 // them. Start at measure_tax().
 #pragma once
 
@@ -43,6 +43,8 @@ struct TaxResult {
   PhaseTax prefill;              // per prompt
   std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
   RecordingCost cost;
+  bool is_of_kernels = false;           // recorded on a GPU
+  std::int64_t unlabelled_kernels = 0;  // of it: they count as other compute
   std::int64_t recorded_runs = 0;
   // The last recorded run, for a timeline.
   std::vector<RecordedStep> last_steps;
@@ -50,8 +52,8 @@ struct TaxResult {
 };
 
 // Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
-// workload are left out: all sequences start together. Throws InputError where the engine cannot be recorded
-// (a GPU).
+// workload are left out: all sequences start together. Throws std::runtime_error where a GPU cannot be recorded
+// (DeviceTrace::why_not()) or records were lost.
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
                       const std::function<void(const std::string& words)>& progress);
 
