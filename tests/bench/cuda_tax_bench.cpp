@@ -82,6 +82,9 @@ void bench(const Asked& asked, const EngineOptions& options) {
   const auto checkpoint = open_checkpoint(asked.model);
   const TokenSource text = calibration_tokens(*checkpoint, "", 1 << 16);
   Engine engine(checkpoint, options, limits_of(asked.workload, options));
+  run_workload(engine, asked.workload, text, 1);
+  std::printf("before CUPTI was opened: %.1f us a token\n",
+              1e3 * run_workload(engine, asked.workload, text, 2).mean_token_ms());
   const auto measured = [&] { return measure_tax(engine, asked.workload, text, asked.seconds, {}); };
   print_heads();
   const TaxResult before = measured();
