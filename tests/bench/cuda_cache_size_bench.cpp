@@ -5,7 +5,9 @@
 //                         [prompt=512] [new=128] [runs=5] [knob=value ...]
 //
 // Medians over the tokens of all runs but the first. load: time of the misses of a token by the device's
-// clock (pull) or of the host that brings them in (dma). expected: resident + load.
+// clock (pull) or of the host that brings them in (dma). expected (pull, dma): resident + per routed layer a
+// lookup or a question to the host + per miss an expert's bytes over the link's rate for that many bytes,
+// both measured by itself first.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +20,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
 #include "tests/bench/cuda_bench.h"
+#include "tests/bench/cuda_fetch.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -92,6 +95,12 @@ void bench(const Asked& asked, EngineOptions options) {
   const double resident_ms = decode(engine, asked).token_ms;
   std::printf("%s, %d sequences, resident: %.3f ms a token\n", asked.model.c_str(), asked.sequences,
               resident_ms);
+  const std::int64_t k = engine.spec().experts_per_token;
+  bench::FetchBench fetch(15);
+  const double lookup_us = fetch.lookup_us(k);
+  const double question_us = fetch.question_us(k);
+  const double layers = engine.spec().moe_layer_count();
+  const bench::FetchBench::FetchTime one = fetch.fetch_time(expert_bytes(engine.spec(), options), 1);
   std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s\n", "miss", "size", "ms", "hits", "misses",
               "load ms", "expected", "off by", "waits", "GiB");
   for (const std::string& miss : asked.misses)
@@ -102,12 +111,18 @@ void bench(const Asked& asked, EngineOptions options) {
       const Found found = decode(engine, asked);
       const auto per_step = [&](double sum) { return sum / found.steps; };
       const double load_ms = per_step(1e3 * found.stats.expert_load_seconds);
-      const double expected_ms = resident_ms + load_ms;
-      std::printf("%-6s %-8s %9.3f %6.1f%% %9.2f %9.3f %9.3f %7.1f%% %8.1f %9.2f\n", miss.c_str(),
-                  size.c_str(), found.token_ms, 100.0 * found.stats.cache_hit(),
-                  per_step(static_cast<double>(found.stats.expert_misses)), load_ms, expected_ms,
-                  100.0 * (found.token_ms / expected_ms - 1.0),
-                  per_step(static_cast<double>(found.stats.host_waits)),
+      const double misses = per_step(static_cast<double>(found.stats.expert_misses));
+      std::printf("%-6s %-8s %9.3f %6.1f%% %9.2f %9.3f", miss.c_str(), size.c_str(), found.token_ms,
+                  100.0 * found.stats.cache_hit(), misses, load_ms);
+      if (miss == "cpu") {
+        std::printf(" %9s %8s", "-", "-");
+      } else {
+        const double per_layer_us = miss == "pull" ? lookup_us : question_us;
+        const double per_miss_us = miss == "pull" ? one.pull_us : one.dma_us;
+        const double expected_ms = resident_ms + 1e-3 * (layers * per_layer_us + misses * per_miss_us);
+        std::printf(" %9.3f %7.1f%%", expected_ms, 100.0 * (found.token_ms / expected_ms - 1.0));
+      }
+      std::printf(" %8.1f %9.2f\n", per_step(static_cast<double>(found.stats.host_waits)),
                   static_cast<double>(found.stats.device_bytes) / 1073741824.0);
       std::fflush(stdout);
     }
@@ -115,7 +130,6 @@ void bench(const Asked& asked, EngineOptions options) {
 
 void bench_asked(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw std::invalid_argument("a model is missing; see the head of this file");
-  setenv("MOETUNE_UNTRIED", "gpu_cache", 1);  // engine/untried.h: this is the program that tries it
   Asked asked{.model = arguments.front()};
   EngineOptions options = default_options(DeviceKind::cuda);
   for (const std::string& setting : std::vector(arguments.begin() + 1, arguments.end())) {

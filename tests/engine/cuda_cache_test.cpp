@@ -8,12 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/option_rules.h"
-#include "engine/untried.h"
 #include "kernels/device.h"
 #include "tests/support/forced_routing.h"
 #include "tests/support/golden.h"
 #include "tests/support/relative_error.h"
-#include "tests/support/untried.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -63,7 +61,6 @@ class CudaCache : public ::testing::TestWithParam<std::string> {
     return {.first = first, .steps = steps, .sampling = {.temperature = 1.0F, .seed = 5}};
   }
 
-  WithUntried untried_{kUntriedGpuCache};
   Golden expected_;
 };
 
@@ -214,25 +211,18 @@ std::string objection(const ModelSpec& spec, const Settings& settings) {
   return found ? found->knob : "";
 }
 
-// The refusals that stand until all of the above has run on a GPU.
 TEST(CudaCacheRefusals, NameTheKnob) {
   const ModelSpec spec = golden("tiny_moe").checkpoint->spec();
-  const Settings cached = {{"expert_cache", "0.5"}};
-  EXPECT_EQ(objection(spec, cached), "expert_cache");
-  EXPECT_EQ(objection(spec, {{"miss", "dma"}}), "miss");
-  EXPECT_EQ(objection(spec, {{"router", "cpu"}}), "router");
-  const WithUntried untried(kUntriedGpuCache);
-  EXPECT_EQ(objection(spec, cached), "");
+  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}}), "");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "cpu"}}), "");
   EXPECT_EQ(objection(spec, {{"router", "cpu"}}), "");
   EXPECT_EQ(objection(spec, {{"prefetch", "repeat"}}), "prefetch") << "not part of it";
 }
 
-// Those that stay: what a token needs at once must fit beside the hot experts, and what is pulled into pinned
+// What a token needs at once must fit beside the hot experts, and what is pulled into pinned
 // memory.
 TEST(CudaCacheRefusals, AreAboutSlotsAndPinnedMemory) {
-  const WithUntried untried(kUntriedGpuCache);
   ModelSpec one_layer = golden("tiny_moe").checkpoint->spec();
   one_layer.layers = 1;
   one_layer.moe_layers = {true};

@@ -23,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int longest_ancestry = 64;
+constexpr int most_looks = 9;
+constexpr std::chrono::milliseconds between_looks(500);
 
 std::int64_t parent_of(std::int64_t pid, const std::string& proc) {
   std::ifstream status(proc + "/" + std::to_string(pid) + "/status");
@@ -97,17 +99,31 @@ GpuState state_of(const GpuHealth& health, const std::string& proc, std::int64_t
   return gpu;
 }
 
+GpusSeen look_at_settled_gpus(const std::function<GpusSeen()>& look,
+                              const std::function<void(std::chrono::milliseconds)>& wait) {
+  const auto is_unexplained = [](const GpuHealth& gpu) {
+    return gpu.processes.empty() && gpu.busy_percent.value_or(0) >= kForeignBusyPercent;
+  };
+  GpusSeen seen = look();
+  for (int looks = 1; looks < most_looks && std::ranges::any_of(seen.gpus, is_unexplained); ++looks) {
+    wait(between_looks);
+    seen = look();
+  }
+  return seen;
+}
+
 BoxFacts look_at_box(bool measures) {
+  const auto wait = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); };
   BoxFacts box;
   box.build_has_cuda = build_info::has_cuda;
   box.build_cuda = build_info::cuda_version;
-  const GpusSeen seen = look_at_gpus();
+  const GpusSeen seen = look_at_settled_gpus([] { return look_at_gpus(); }, wait);
   box.driver_version = seen.driver_version;
   box.driver_cuda = seen.driver_cuda;
   if (has_sign_of_gpu()) box.gpu_problem = seen.problem;
   box.nccl_version = nccl_version();
   for (const GpuHealth& health : seen.gpus) box.gpus.push_back(state_of(health, "/proc", getpid()));
-  read_host_facts("/", [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }, box);
+  read_host_facts("/", wait, box);
   box.usable_cores = usable_cores();
   box.quota_cores = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
   if (const auto kills = memory_kills(memory_kill_counter_file()))

@@ -72,7 +72,7 @@ std::string default_value(const Study& study, const Knob& knob) {
 
 std::vector<std::string> warnings_about(const GpuReport& gpu) {
   std::vector<std::string> warnings = {
-      "left out on a GPU by this build: expert_cache below 1, miss, prefetch, router=cpu, tensor_parallel above 1"};
+      "left out on a GPU by this build: prefetch, reroute_margin, top_k_rule, tensor_parallel above 1"};
   if (std::string words = shared_memory_warning(gpu.facts); !words.empty()) warnings.push_back(std::move(words));
   if (!gpu.power_problem.empty()) warnings.push_back("joules_per_token is not known: " + gpu.power_problem);
   return warnings;
