@@ -1,5 +1,5 @@
-// Start at DeviceTrace::start(). Nodes and calls are labelled by callbacks on the thread that makes them; records come back
-// in buffers, on a thread of CUPTI's.
+// Start at DeviceTrace::start(). Nodes and calls are labelled by callbacks on the thread that makes them;
+// records come back in buffers, on a thread of CUPTI's.
 #include "kernels/device_trace.h"
 
 #ifndef MOETUNE_HAS_CUPTI_HEADER
@@ -26,7 +26,8 @@ namespace {
 
 using cuda::CuptiLibrary;
 
-// What an op enqueues is launched by the runtime; the driver's own calls below it would only double the records.
+// What an op enqueues is launched by the runtime; the driver's own calls below it would only double the
+// records.
 constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME};
 constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
@@ -52,7 +53,8 @@ DeviceRecord::Kind copy_kind(std::uint8_t kind) {
 }
 
 template <class Activity>
-RawRecord raw(const Activity& activity, DeviceRecord::Kind kind, std::uint64_t node, std::uint32_t stream, std::uint64_t bytes) {
+RawRecord raw(const Activity& activity, DeviceRecord::Kind kind, std::uint64_t node, std::uint32_t stream,
+              std::uint64_t bytes) {
   return {.record = {.kind = kind,
                      .begin_ns = static_cast<std::int64_t>(activity.start),
                      .end_ns = static_cast<std::int64_t>(activity.end),
@@ -65,7 +67,8 @@ RawRecord raw(const Activity& activity, DeviceRecord::Kind kind, std::uint64_t n
 }
 
 bool may_launch(const char* call) {
-  return std::strstr(call, "Launch") != nullptr || std::strstr(call, "Memcpy") != nullptr || std::strstr(call, "Memset") != nullptr;
+  return std::strstr(call, "Launch") != nullptr || std::strstr(call, "Memcpy") != nullptr ||
+         std::strstr(call, "Memset") != nullptr;
 }
 
 }  // namespace
@@ -119,7 +122,8 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t
   *most_records = 0;
 }
 
-void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                          std::size_t valid) {
   if (living != nullptr) {
     const std::lock_guard lock(living->mutex);
     CUpti_Activity* activity = nullptr;
@@ -130,7 +134,8 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
   std::free(buffer);
 }
 
-// Nothing may be thrown through CUPTI: an id that cannot be had leaves its records without a label, and those are counted.
+// Nothing may be thrown through CUPTI: an id that cannot be had leaves its records without a label, and those
+// are counted.
 void CUPTIAPI on_event(void* trace, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   auto& state = *static_cast<DeviceTrace::State*>(trace);
   const std::lock_guard lock(state.mutex);
@@ -139,18 +144,21 @@ void CUPTIAPI on_event(void* trace, CUpti_CallbackDomain domain, CUpti_CallbackI
     if (call.callbackSite == CUPTI_API_ENTER) state.labels.call_entered(call.correlationId);
     return;
   }
-  const auto& graph = *static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
+  const auto& graph =
+      *static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
   std::uint64_t node = 0;
   if (cupti().node_id(graph.node, &node) != CUPTI_SUCCESS) return;
   if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) return state.labels.node_made(node);
   std::uint64_t original = 0;
-  if (cupti().node_id(graph.originalNode, &original) == CUPTI_SUCCESS) state.labels.node_copied(original, node);
+  if (cupti().node_id(graph.originalNode, &original) == CUPTI_SUCCESS)
+    state.labels.node_copied(original, node);
 }
 
 void set_call_callbacks(CUpti_SubscriberHandle subscriber, bool on) {
   for (std::uint32_t call = 1; call < CUPTI_RUNTIME_TRACE_CBID_SIZE; ++call) {
     const char* name = nullptr;
-    if (cupti().callback_name(CUPTI_CB_DOMAIN_RUNTIME_API, call, &name) == CUPTI_SUCCESS && name != nullptr && may_launch(name))
+    if (cupti().callback_name(CUPTI_CB_DOMAIN_RUNTIME_API, call, &name) == CUPTI_SUCCESS && name != nullptr &&
+        may_launch(name))
       cupti().check(cupti().enable_callback(on ? 1 : 0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, call), name);
   }
 }
@@ -166,8 +174,10 @@ DeviceTrace::DeviceTrace() : state_(std::make_unique<State>()) {
                 "subscribing (a profiler that runs this process has to be left out)");
   living = state_.get();
   try {
-    for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
-      cupti().check(cupti().enable_callback(1, state_->subscriber, CUPTI_CB_DOMAIN_RESOURCE, id), "asking for graph nodes");
+    for (const CUpti_CallbackId id :
+         {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
+      cupti().check(cupti().enable_callback(1, state_->subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
+                    "asking for graph nodes");
     cupti().check(cupti().register_callbacks(give_buffer, take_buffer), "registering buffers");
   } catch (...) {
     cupti().unsubscribe(state_->subscriber);
@@ -204,9 +214,11 @@ std::vector<DeviceRecord> DeviceTrace::finish() {
   std::vector<DeviceRecord> records;
   records.reserve(state_->records.size());
   for (const RawRecord& one : state_->records) {
-    if (one.record.begin_ns == 0 || one.record.end_ns < one.record.begin_ns) ++state_->lost;  // its times could not be had
+    if (one.record.begin_ns == 0 || one.record.end_ns < one.record.begin_ns)
+      ++state_->lost;  // its times could not be had
     records.push_back(one.record);
-    if (one.record.kind != DeviceRecord::Kind::host_call) records.back().label = state_->labels.of(one.node, one.correlation);
+    if (one.record.kind != DeviceRecord::Kind::host_call)
+      records.back().label = state_->labels.of(one.node, one.correlation);
   }
   state_->records.clear();
   state_->labels.forget_calls();

@@ -1,8 +1,9 @@
-// What a GPU did while something ran: a record of every kernel, copy and fill, with the label of the op it belongs to, and
-// of every call of the host. Recorded by CUPTI, whose library is opened at run time. Start at DeviceTrace.
+// What a GPU did while something ran: a record of every kernel, copy and fill, with the label of the op it
+// belongs to, and of every call of the host. Recorded by CUPTI, whose library is opened at run time. Start at
+// DeviceTrace.
 //
-// The label of a kernel is the one that is set while it is launched; of a kernel in a graph, while the graph is captured.
-// So graphs have to be captured while a DeviceTrace lives.
+// The label of a kernel is the one that is set while it is launched; of a kernel in a graph, while the graph
+// is captured. So graphs have to be captured while a DeviceTrace lives.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct DeviceRecord {
   Kind kind = Kind::kernel;
   std::int64_t begin_ns = 0;  // by DeviceTrace::now_ns()
   std::int64_t end_ns = 0;
-  std::uint32_t label = 0;  // 0: nobody set one; of host calls always
+  std::uint32_t label = 0;   // 0: nobody set one; of host calls always
   std::uint32_t stream = 0;  // of a host call: its thread
   std::int64_t bytes = 0;    // of copies and fills
-  const char* name = "";     // of a kernel (mangled) or a call of the CUDA runtime; lives as long as the process
+  const char* name = "";  // of a kernel (mangled) or a call of the CUDA runtime; lives as long as the process
 };
 
 class DeviceTrace {
@@ -31,8 +32,8 @@ class DeviceTrace {
   // Why nothing can be recorded here, with what would help; empty: it can. Makes no context.
   static std::string why_not();
 
-  // One at a time. From here on labels are kept; start() begins recording. Throws std::runtime_error where why_not() says
-  // something, and where another tool records this process already.
+  // One at a time. From here on labels are kept; start() begins recording. Throws std::runtime_error where
+  // why_not() says something, and where another tool records this process already.
   DeviceTrace();
   ~DeviceTrace();
   DeviceTrace(const DeviceTrace&) = delete;
@@ -53,8 +54,8 @@ class DeviceTrace {
   std::unique_ptr<State> state_;
 };
 
-// What recording adds to the time of one kernel of a graph, from a graph of kernels that do nothing with and without it:
-// nanoseconds, at least 0. Takes some 20 ms.
+// What recording adds to the time of one kernel of a graph, from a graph of kernels that do nothing with and
+// without it: nanoseconds, at least 0. Takes some 20 ms.
 double recording_ns_per_kernel(DeviceTrace& trace);
 
 }  // namespace moetune

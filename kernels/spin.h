@@ -1,5 +1,5 @@
-// Spin: time that passes and nothing else. Part of no model: it is put between ops where an account of a step's time is to
-// be shown to see it (engine/sync_tax/injection.h).
+// Spin: time that passes and nothing else. Part of no model: it is put between ops where an account of a
+// step's time is to be shown to see it (engine/sync_tax/injection.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Which label a record of a GPU belongs to: kernels of a graph by the id of their node, all others by the id of the call
-// that launched them. Start at current(): what is set while a node is made or a call is entered is what its records get.
+// Which label a record of a GPU belongs to: kernels of a graph by the id of their node, all others by the id
+// of the call that launched them. Start at current(): what is set while a node is made or a call is entered
+// is what its records get.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@ class TraceLabels {
  public:
   TraceLabels();
 
-  // Another one for each of the process: whoever captured a graph knows by it which one has labels of its nodes. From 1.
+  // Another one for each of the process: whoever captured a graph knows by it which one has labels of its
+  // nodes. From 1.
   std::int64_t number() const { return number_; }
   std::uint32_t current() const { return current_; }
   void set_current(std::uint32_t label) { current_ = label; }

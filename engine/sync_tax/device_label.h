@@ -1,4 +1,5 @@
-// What a record of the device is told about the op it belongs to, in one number: kernels/device_trace.h carries it.
+// What a record of the device is told about the op it belongs to, in one number: kernels/device_trace.h
+// carries it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ struct DeviceLabel {
 
   // Never 0, which is no label at all.
   constexpr std::uint32_t packed() const {
-    return kIsLabel | static_cast<std::uint32_t>(activity) << kActivityAt | static_cast<std::uint32_t>(row) << kRowAt |
-           static_cast<std::uint32_t>(mark) << kMarkAt | (static_cast<std::uint32_t>(layer + 1) & kLayerMask);
+    return kIsLabel | static_cast<std::uint32_t>(activity) << kActivityAt |
+           static_cast<std::uint32_t>(row) << kRowAt | static_cast<std::uint32_t>(mark) << kMarkAt |
+           (static_cast<std::uint32_t>(layer + 1) & kLayerMask);
   }
   static constexpr DeviceLabel unpacked(std::uint32_t label) {
     return {.activity = static_cast<Activity>(label >> kActivityAt & 15U),

@@ -9,6 +9,7 @@
 
 #include "engine/sync_tax/device_label.h"
 #include "engine/sync_tax/host_calls.h"
+#include "engine/sync_tax/stream_order.h"
 
 namespace moetune {
 namespace {
@@ -20,31 +21,26 @@ struct OnDevice {
   bool is_labelled;
 };
 
-// Copies say what they carry by the op that asked for them; inputs and the like, for which no op did, are the host's affair.
+// Copies between host and device are the host's affair (a choice read back, inputs, logits) but for experts.
 StepInterval interval_of(const DeviceRecord& record) {
   StepInterval interval{.begin_ns = record.begin_ns, .end_ns = record.end_ns};
-  if (record.label != 0) {
-    const DeviceLabel label = DeviceLabel::unpacked(record.label);
-    interval.activity = label.activity;
-    interval.row = label.row;
-    interval.layer = label.layer;
-    const bool computes = record.kind == Kind::kernel || record.kind == Kind::fill;
-    if (computes && label.activity == Activity::host_wait) interval.activity = Activity::compute;
-  } else if (record.kind == Kind::copy_to_device || record.kind == Kind::copy_to_host) {
-    interval.activity = Activity::host_wait;
-  }
+  const bool crosses = record.kind == Kind::copy_to_device || record.kind == Kind::copy_to_host;
+  const DeviceLabel label = record.label == 0 ? DeviceLabel{} : DeviceLabel::unpacked(record.label);
+  interval.activity = label.activity;
+  interval.row = label.row;
+  interval.layer = label.layer;
+  if (crosses && label.activity != Activity::expert_copy) interval.activity = Activity::host_wait;
+  if (!crosses && label.activity == Activity::host_wait) interval.activity = Activity::compute;
   return interval;
 }
 
 std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted) {
   std::vector<OnDevice> all;
-  std::map<std::uint32_t, std::int64_t> stream_is_free_ns;
+  StreamOrder order;
   for (const DeviceRecord& record : sorted) {
     if (record.kind == Kind::host_call) continue;
     OnDevice one{interval_of(record), record.label != 0};
-    std::int64_t& free_ns = stream_is_free_ns[record.stream];
-    one.interval.begin_ns = std::min(one.interval.end_ns, std::max(one.interval.begin_ns, free_ns));
-    free_ns = std::max(free_ns, record.end_ns);
+    one.interval.begin_ns = order.begin_of(record.stream, record.begin_ns, record.end_ns);
     if (record.label != 0 && DeviceLabel::unpacked(record.label).mark == Mark::does_nothing) continue;
     all.push_back(one);
   }
@@ -63,7 +59,8 @@ std::vector<StepInterval> held_up_by_host(std::span<const DeviceRecord> sorted) 
   }
   std::ranges::sort(ends_ns);
   std::vector<StepInterval> intervals;
-  for (const auto& [thread, calls] : threads) std::ranges::copy(held_up(calls, ends_ns), std::back_inserter(intervals));
+  for (const auto& [thread, calls] : threads)
+    std::ranges::copy(held_up(calls, ends_ns), std::back_inserter(intervals));
   return intervals;
 }
 
@@ -88,6 +85,14 @@ std::vector<Window> decoded_windows(std::span<const DeviceRecord> sorted) {
 }
 
 }  // namespace
+
+std::vector<StepInterval> intervals_of_device(std::span<const DeviceRecord> records) {
+  std::vector<DeviceRecord> sorted(records.begin(), records.end());
+  std::ranges::stable_sort(sorted, {}, &DeviceRecord::begin_ns);
+  std::vector<StepInterval> intervals = held_up_by_host(sorted);
+  for (const OnDevice& one : on_device(sorted)) intervals.push_back(one.interval);
+  return intervals;
+}
 
 DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<const RecordedStep> steps,
                             std::span<const StepInterval> host_work) {

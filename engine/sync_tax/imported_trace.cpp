@@ -16,31 +16,31 @@ bool is_on_device(const StepInterval& interval) { return interval.activity != Ac
 
 }  // namespace
 
-void TraceBuilder::add(std::int64_t device, std::int64_t process, const StepInterval& interval) {
-  trace_.devices[device].push_back(interval);
+void TraceBuilder::add(std::int64_t device, std::int64_t process, const OnStream& one) {
+  devices_[device].push_back(one);
   processes_[device][process] = true;
 }
 
 void TraceBuilder::kernel(std::int64_t device, std::int64_t process, std::string_view name,
-                          std::int64_t begin_ns, std::int64_t end_ns) {
+                          std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream) {
   const auto known = class_of_kernel(name);
   const KernelClass is = known.value_or(KernelClass{});
   const auto length_ns = static_cast<double>(end_ns - begin_ns);
   if (!known) trace_.unmatched_ns[std::string(name)] += length_ns;
   trace_.kernel_ns += length_ns;
   ++trace_.kernels;
-  add(device, process, {begin_ns, end_ns, is.activity, is.row, -1});
+  add(device, process, {{begin_ns, end_ns, is.activity, is.row, -1}, stream});
 }
 
 void TraceBuilder::copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
-                        std::int64_t begin_ns, std::int64_t end_ns) {
+                        std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream) {
   Activity activity = Activity::compute;
   if (kind == CopyKind::between_devices) activity = Activity::collective;
   if (kind == CopyKind::to_device)
     activity = bytes >= smallest_weight_bytes ? Activity::expert_copy : Activity::host_wait;
   if (kind == CopyKind::to_host) activity = Activity::host_wait;
   ++trace_.copies;
-  add(device, process, {begin_ns, end_ns, activity, Row::other, -1});
+  add(device, process, {{begin_ns, end_ns, activity, Row::other, -1}, stream});
 }
 
 void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::string_view name,
@@ -53,9 +53,16 @@ void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::str
 }
 
 ImportedTrace TraceBuilder::finish() {
-  for (auto& [device, intervals] : trace_.devices) {
+  for (auto& [device, all] : devices_) {
+    std::ranges::stable_sort(all, {}, [](const OnStream& one) { return one.interval.begin_ns; });
+    std::vector<StepInterval>& intervals = trace_.devices[device];
     std::vector<std::int64_t> ends_ns;
-    for (const StepInterval& interval : intervals) ends_ns.push_back(interval.end_ns);
+    StreamOrder order;
+    for (OnStream& one : all) {
+      one.interval.begin_ns = order.begin_of(one.stream, one.interval.begin_ns, one.interval.end_ns);
+      intervals.push_back(one.interval);
+      ends_ns.push_back(one.interval.end_ns);
+    }
     std::ranges::sort(ends_ns);
     for (auto& [key, host] : threads_) {
       if (!processes_[device].contains(host.process)) continue;
@@ -63,6 +70,7 @@ ImportedTrace TraceBuilder::finish() {
       std::ranges::copy(held_up(host.calls, ends_ns), std::back_inserter(intervals));
     }
   }
+  devices_.clear();
   threads_.clear();
   return std::move(trace_);
 }

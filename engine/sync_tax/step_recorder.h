@@ -66,7 +66,7 @@ class StepRecorder {
   Mark mark_ = Mark::none;
   int layer_ = -1;
   std::vector<RecordedStep> steps_;
-  std::vector<StepInterval> intervals_;  // on a GPU, until take(): of the host
+  std::vector<StepInterval> intervals_;    // on a GPU, until take(): of the host
   std::vector<std::size_t> outer_labels_;  // of the HostScopes that are open
 };
 

@@ -1,4 +1,5 @@
-// CUPTI's functions, opened at run time: a machine without it loses the recording of kernels and nothing else.
+// CUPTI's functions, opened at run time: a machine without it loses the recording of kernels and nothing
+// else.
 #pragma once
 
 #include <cupti.h>
@@ -38,11 +39,13 @@ struct CuptiLibrary {
     if (result == CUPTI_SUCCESS) return;
     const char* text = nullptr;
     if (result_text(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
-    throw std::runtime_error(std::string("CUPTI: ") + what + ": " + text + " (" + std::to_string(static_cast<int>(result)) + ")");
+    throw std::runtime_error(std::string("CUPTI: ") + what + ": " + text + " (" +
+                             std::to_string(static_cast<int>(result)) + ")");
   }
 
  private:
-  static constexpr int kMajor = CUPTI_API_VERSION / 10000 > 0 ? CUPTI_API_VERSION / 10000 : 12;  // until 12 it was a small number
+  static constexpr int kMajor =
+      CUPTI_API_VERSION / 10000 > 0 ? CUPTI_API_VERSION / 10000 : 12;  // until 12 it was a small number
 
   CuptiLibrary() {
     const std::string file = "libcupti.so." + std::to_string(kMajor);
@@ -58,7 +61,8 @@ struct CuptiLibrary {
         if (handle == nullptr) handle = dlopen((root + folder + file).c_str(), RTLD_NOW);
     if (handle == nullptr) {
       problem = file + " is not found in " + searched +
-                "; it comes with the CUDA toolkit, in lib64 or extras/CUPTI/lib64: add that folder to LD_LIBRARY_PATH";
+                "; it comes with the CUDA toolkit, in lib64 or extras/CUPTI/lib64: add that folder to "
+                "LD_LIBRARY_PATH";
       return;
     }
     load(handle, "cuptiGetVersion", version);

@@ -2,14 +2,17 @@
 //
 //   cuda_tax_bench MODEL [sequences=1] [prompt=64] [new=32] [seconds=0.5] [knob=value ...] [inject]
 //
-// One row per configuration, in microseconds per token: plain (without recording), recorded / plain, the parts with
-// what recording cost taken out, and what is left unexplained. inject: four more rows with a loss put in, then what
-// each moved: the part in brackets is to move by as much as the token (within 10 %), every other by less than 5 % of it.
+// One row per configuration, in microseconds per token: plain (without recording), recorded / plain, the
+// parts with what recording cost taken out, and what is left unexplained. inject: four more rows with a loss
+// put in, then what each moved: the part in brackets is to move by as much as the token (within 10 %), every
+// other by less than 5 % of it.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,12 @@
 #include "engine/engine.h"
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
+#include "engine/sync_tax/account.h"
+#include "engine/sync_tax/device_steps.h"
+#include "engine/sync_tax/imported_trace.h"
 #include "engine/sync_tax/injection.h"
+#include "engine/sync_tax/timeline.h"
+#include "engine/sync_tax/torch_reader.h"
 #include "engine/tokenizer.h"
 #include "tuner/targets/tax_run.h"
 #include "tuner/targets/workload_run.h"
@@ -74,8 +82,33 @@ void print_moves(const Loss& loss, const Breakdown& before, const Breakdown& aft
     holds = holds && off < (is_named ? 0.10 : 0.05);
     std::printf(" %+8.1f%c", part_us, is_named ? '*' : ' ');
   }
-  std::printf(" %+8.1f  %s\n", (after.unexplained_ns - before.unexplained_ns) / 1e3, holds ? "holds" : "DOES NOT HOLD");
+  std::printf(" %+8.1f  %s\n", (after.unexplained_ns - before.unexplained_ns) / 1e3,
+              holds ? "holds" : "DOES NOT HOLD");
   std::fflush(stdout);
+}
+
+// The last recorded run as another profiler's trace, told apart by the names of its kernels, beside the
+// labels.
+void print_import(const TaxResult& tax) {
+  if (tax.last_records.empty()) return;
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = 0;
+  for (const DeviceRecord& record : tax.last_records) {
+    if (record.kind == DeviceRecord::Kind::host_call) continue;
+    begin_ns = std::min(begin_ns, record.begin_ns);
+    end_ns = std::max(end_ns, record.end_ns);
+  }
+  const Account ours = account(begin_ns, end_ns, intervals_of_device(tax.last_records));
+  const ImportedTrace trace = parse_torch_trace(timeline_of({}, {}, "", tax.last_records), "timeline");
+  const Account theirs = imported_accounts(trace).at(0).account;
+  std::printf("  imported (ours), us:");
+  for (const Part part : kShown)
+    std::printf(" %s %.1f (%.1f)", std::string(kPartNames[static_cast<std::size_t>(part)]).c_str(),
+                static_cast<double>(theirs.exposed_ns[static_cast<std::size_t>(part)]) / 1e3,
+                static_cast<double>(ours.exposed_ns[static_cast<std::size_t>(part)]) / 1e3);
+  std::printf("\n");
+  for (const auto& [name, ns] : trace.unmatched_ns)
+    std::printf("  unmatched %.1f us %s\n", ns / 1e3, name.c_str());
 }
 
 void bench(const Asked& asked, const EngineOptions& options) {
@@ -92,6 +125,7 @@ void bench(const Asked& asked, const EngineOptions& options) {
   for (std::size_t row = 0; row < kRows; ++row)
     std::printf("  %s %.1f", std::string(kRowNames[row]).c_str(), before.decode.typical.row_ns[row] / 1e3);
   std::printf("\n");
+  print_import(before);
   if (!asked.injects) return;
   const bool is_resident = options.expert_cache_fraction >= 1.0 && options.expert_cache_bytes == 0;
   const std::array losses = {

@@ -1,5 +1,5 @@
-// The account of a GPU's steps: every kernel of a graph belongs to the op that it was captured for, and what is
-// put in is found. How long anything takes is not looked at.
+// The account of a GPU's steps: every kernel of a graph belongs to the op that it was captured for, and what
+// is put in is found. How long anything takes is not looked at.
 #include <map>
 #include <memory>
 #include <set>
@@ -40,7 +40,8 @@ class CudaTax : public ::testing::TestWithParam<Settings> {
     options_.cuda_graph = GetParam().graph;
     engine_ = std::make_unique<Engine>(
         model_.checkpoint, options_,
-        EngineLimits{.sequences = 1, .context_tokens = static_cast<int>(model_.ids.size()), .step_tokens = 8});
+        EngineLimits{
+            .sequences = 1, .context_tokens = static_cast<int>(model_.ids.size()), .step_tokens = 8});
   }
 
   std::vector<std::int32_t> decode() {
@@ -146,7 +147,8 @@ TEST_P(CudaTax, LossesThatArePutInAreRecordedWhereTheyBelong) {
     empty += one.label != 0 && DeviceLabel::unpacked(one.label).mark == Mark::does_nothing ? 1 : 0;
   EXPECT_EQ(empty, 100 * (1 + kSteps));
   for (const RecordedStep& step : recorder.steps())
-    EXPECT_LT(step.count, 100U + static_cast<std::size_t>(40 * engine_->spec().layers)) << "they are no intervals";
+    EXPECT_LT(step.count, 100U + static_cast<std::size_t>(40 * engine_->spec().layers))
+        << "they are no intervals";
 
   engine_->inject({.host_stall_ns = 50'000});
   record(trace, recorder);

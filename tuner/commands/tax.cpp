@@ -1,6 +1,6 @@
-// moetune tax: where the time of a decoded token and of a prompt goes, beside a dense model of the same size at
-// work. In this process: what is compared are parts of one run, not runs of several processes.
-// Start at run_tax().
+// moetune tax: where the time of a decoded token and of a prompt goes, beside a dense model of the same size
+// at work. In this process: what is compared are parts of one run, not runs of several processes. Start at
+// run_tax().
 #include <array>
 #include <fstream>
 #include <limits>
@@ -162,13 +162,14 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
       "Means over the middle half of the steps of {} recorded runs, against as many that were not; {:.0f} ns "
       "per record taken out. ",
       tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns);
-  text += tax.is_of_kernels
-              ? "On a GPU a launch gap is time in which it has nothing to do although the host does not hold it "
-                "up, synchronisation time in which it has run out of work because the host waits or decides, and "
-                "expert loading looking up and bringing in experts that are not resident."
-              : "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
-                "router's choice before the experts can start, and expert loading the reading of experts that "
-                "are not resident.";
+  text +=
+      tax.is_of_kernels
+          ? "On a GPU a launch gap is time in which it has nothing to do although the host does not hold it "
+            "up, synchronisation time in which it has run out of work because the host waits or decides, and "
+            "expert loading looking up and bringing in experts that are not resident."
+          : "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
+            "router's choice before the experts can start, and expert loading the reading of experts that "
+            "are not resident.";
   if (tax.unlabelled_kernels > 0)
     text += fmt::format(" {} kernels could not be told apart and count as other compute.",
                         tax.unlabelled_kernels);
@@ -179,7 +180,7 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
 }
 
 void write_timeline(PartialFile& file, const TaxResult& tax, const std::string& title) {
-  const std::string text = timeline_of(tax.last_steps, tax.last_intervals, title);
+  const std::string text = timeline_of(tax.last_steps, tax.last_intervals, title, tax.last_records);
   file.write(text.data(), text.size());
   file.finish();
 }
@@ -256,7 +257,7 @@ ExitCode run_tax(const TaxOptions& options) {
                              {"recording",
                               {{"inside_ns", tax.cost.inside_ns},
                                {"outside_ns", tax.cost.outside_ns},
-                              {"unlabelled_kernels", tax.unlabelled_kernels},
+                               {"unlabelled_kernels", tax.unlabelled_kernels},
                                {"runs", tax.recorded_runs}}}};
   if (study.model.is_synthetic) document["synthetic_weights"] = true;
   if (dense)
@@ -314,8 +315,9 @@ Command add_tax_command(CLI::App& program) {
   add_flag(command, "--no-dense", options->without_dense, "Without the dense model beside it");
   add_flag(command, "--sweep", options->sweep,
            "Also the tax against sequences side by side (1 to 32) and against prompt length");
-  add_text_option(command, "--timeline", options->timeline, "FILE",
-                  "Write the last recorded run as a Chrome trace");
+  add_text_option(
+      command, "--timeline", options->timeline, "FILE",
+      "Write the last recorded run as a Chrome trace; of a GPU with its kernels, as --import reads them");
   add_text_option(
       command, "--import", options->import, "FILE",
       "A trace of another server instead: nsys export --type sqlite, or torch.profiler's JSON (also .gz)");

@@ -170,12 +170,17 @@ class Recording {
     if (kind.records_kernels) trace_->start();
     run_workload(engine_, workload, text, number);
     engine_.record_steps(nullptr);
-    return kind.records_kernels ? kind.recorder->take(trace_->finish()) : 0;
+    if (!kind.records_kernels) return 0;
+    records_ = trace_->finish();
+    return kind.recorder->take(records_);
   }
+  // Of the last run whose kernels were recorded.
+  std::vector<DeviceRecord> records() { return std::move(records_); }
 
  private:
   Engine& engine_;
   DeviceTrace* trace_;
+  std::vector<DeviceRecord> records_;
 };
 
 // Recorders of every kind for the engine's device. Only on a CPU there is one whose records cost twice as
@@ -201,13 +206,13 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   together.poisson_arrivals = false;
   together.arrivals_per_s = 0.0;
   together.tool_gap_seconds = 0.0;
-  const auto trace =
-      engine.options().device == DeviceKind::cuda ? std::make_unique<DeviceTrace>() : nullptr;
+  const auto trace = engine.options().device == DeviceKind::cuda ? std::make_unique<DeviceTrace>() : nullptr;
   Recorders recorders(trace.get());
   Runs plain;
   Runs recorded;
   Runs dear;
-  std::vector<Kind> kinds = {{&recorders.plain, &plain, false}, {&recorders.ops, &recorded, trace != nullptr}};
+  std::vector<Kind> kinds = {{&recorders.plain, &plain, false},
+                             {&recorders.ops, &recorded, trace != nullptr}};
   if (!trace) kinds.push_back({&recorders.dear, &dear, false});
   TaxResult result;
   Recording recording(engine, trace.get());
@@ -237,6 +242,7 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
   result.rounds = round_taxes(plain, recorded, result.cost, workload.rounds);
   result.last_steps = recorders.ops.steps();
+  result.last_records = recording.records();
   for (const RecordedStep& step : result.last_steps) {
     const auto intervals = recorders.ops.intervals_of(step);
     result.last_intervals.insert(result.last_intervals.end(), intervals.begin(), intervals.end());

@@ -1,6 +1,6 @@
-// The tax of a workload on an engine: the same runs without recording, with it, and, on a CPU, with records that
-// cost twice as much (which tells what one costs), in turns, so that what the machine does meanwhile meets all of
-// them. Start at measure_tax().
+// The tax of a workload on an engine: the same runs without recording, with it, and, on a CPU, with records
+// that cost twice as much (which tells what one costs), in turns, so that what the machine does meanwhile
+// meets all of them. Start at measure_tax().
 #pragma once
 
 #include <cstdint>
@@ -49,11 +49,12 @@ struct TaxResult {
   // The last recorded run, for a timeline.
   std::vector<RecordedStep> last_steps;
   std::vector<StepInterval> last_intervals;  // RecordedStep::first counts into these
+  std::vector<DeviceRecord> last_records;    // of a GPU
 };
 
 // Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
-// workload are left out: all sequences start together. Throws std::runtime_error where a GPU cannot be recorded
-// (DeviceTrace::why_not()) or records were lost.
+// workload are left out: all sequences start together. Throws std::runtime_error where a GPU cannot be
+// recorded (DeviceTrace::why_not()) or records were lost.
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
                       const std::function<void(const std::string& words)>& progress);
 

@@ -8,18 +8,31 @@
 
 #include "engine/sync_tax/account.h"
 #include "engine/sync_tax/device_label.h"
+#include "engine/sync_tax/imported_trace.h"
 #include "engine/sync_tax/step_recorder.h"
+#include "engine/sync_tax/timeline.h"
+#include "engine/sync_tax/torch_reader.h"
 
 namespace moetune {
 namespace {
 
 using Kind = DeviceRecord::Kind;
 
-constexpr DeviceLabel op(Row row, int layer = 0) { return {.activity = Activity::compute, .row = row, .layer = layer}; }
-constexpr DeviceLabel marked(Mark mark) { return {.activity = Activity::compute, .row = Row::other, .layer = -1, .mark = mark}; }
+constexpr DeviceLabel op(Row row, int layer = 0) {
+  return {.activity = Activity::compute, .row = row, .layer = layer};
+}
+constexpr DeviceLabel marked(Mark mark) {
+  return {.activity = Activity::compute, .row = Row::other, .layer = -1, .mark = mark};
+}
 
-DeviceRecord kernel(std::int64_t begin_ns, std::int64_t end_ns, const DeviceLabel& label, std::uint32_t stream = 7) {
-  return {.kind = Kind::kernel, .begin_ns = begin_ns, .end_ns = end_ns, .label = label.packed(), .stream = stream, .name = "k"};
+DeviceRecord kernel(std::int64_t begin_ns, std::int64_t end_ns, const DeviceLabel& label,
+                    std::uint32_t stream = 7) {
+  return {.kind = Kind::kernel,
+          .begin_ns = begin_ns,
+          .end_ns = end_ns,
+          .label = label.packed(),
+          .stream = stream,
+          .name = "k"};
 }
 DeviceRecord call(std::int64_t begin_ns, std::int64_t end_ns, const char* name) {
   return {.kind = Kind::host_call, .begin_ns = begin_ns, .end_ns = end_ns, .stream = 1, .name = name};
@@ -33,11 +46,14 @@ Account account_of(const DeviceSteps& steps, std::size_t which) {
   const RecordedStep& step = steps.steps.at(which);
   return account(step.begin_ns, step.end_ns, std::span(steps.intervals).subspan(step.first, step.count));
 }
-std::int64_t ns(const Account& account, Part part) { return account.exposed_ns[static_cast<std::size_t>(part)]; }
+std::int64_t ns(const Account& account, Part part) {
+  return account.exposed_ns[static_cast<std::size_t>(part)];
+}
 std::int64_t ns(const Account& account, Row row) { return account.row_ns[static_cast<std::size_t>(row)]; }
 
 TEST(DeviceLabel, IsTheSameAfterPacking) {
-  for (const Activity activity : {Activity::compute, Activity::collective, Activity::expert_copy, Activity::host_wait})
+  for (const Activity activity :
+       {Activity::compute, Activity::collective, Activity::expert_copy, Activity::host_wait})
     for (const Row row : {Row::router, Row::attention, Row::other})
       for (const int layer : {-1, 0, 60, 4094})
         for (const Mark mark : {Mark::none, Mark::run_begins, Mark::step_ends, Mark::does_nothing}) {
@@ -51,10 +67,10 @@ TEST(DeviceLabel, IsTheSameAfterPacking) {
 // Two tokens of a run, their records in no order.
 TEST(DeviceSteps, StepsEndWithTheirMarkedKernels) {
   const std::vector<DeviceRecord> records = {
-      kernel(500, 560, op(Row::attention)),     kernel(100, 110, marked(Mark::run_begins)),
-      kernel(120, 200, op(Row::attention)),     kernel(205, 230, op(Row::router)),
-      kernel(230, 400, op(Row::gate_up)),       kernel(480, 490, marked(Mark::step_ends)),
-      kernel(400, 480, op(Row::down_combine)),  kernel(700, 710, marked(Mark::step_ends)),
+      kernel(500, 560, op(Row::attention)),    kernel(100, 110, marked(Mark::run_begins)),
+      kernel(120, 200, op(Row::attention)),    kernel(205, 230, op(Row::router)),
+      kernel(230, 400, op(Row::gate_up)),      kernel(480, 490, marked(Mark::step_ends)),
+      kernel(400, 480, op(Row::down_combine)), kernel(700, 710, marked(Mark::step_ends)),
       kernel(20, 90, op(Row::head, -1))};
   const DeviceSteps steps = steps_of_device(records, decoded(2), {});
   ASSERT_EQ(steps.steps.size(), 2U);
@@ -76,8 +92,9 @@ TEST(DeviceSteps, StepsEndWithTheirMarkedKernels) {
 // Its blocks have their places before the kernel in front has ended, and wait.
 TEST(DeviceSteps, AKernelThatWasLaunchedEarlyCountsFromTheEndOfTheOneInFront) {
   const std::vector<DeviceRecord> records = {
-      kernel(0, 10, marked(Mark::run_begins)), kernel(5, 60, op(Row::shared)), kernel(12, 100, op(Row::gate_up)),
-      kernel(62, 100, op(Row::router)),        kernel(90, 120, marked(Mark::step_ends))};
+      kernel(0, 10, marked(Mark::run_begins)), kernel(5, 60, op(Row::shared)),
+      kernel(12, 100, op(Row::gate_up)), kernel(62, 100, op(Row::router)),
+      kernel(90, 120, marked(Mark::step_ends))};
   const DeviceSteps steps = steps_of_device(records, decoded(1), {});
   const Account one = account_of(steps, 0);
   EXPECT_EQ(ns(one, Row::shared), 50);
@@ -98,8 +115,9 @@ TEST(DeviceSteps, WhatRunsOnAnotherStreamWaitsForNobody) {
 
 TEST(DeviceSteps, AKernelThatDoesNothingIsALaunchGap) {
   const std::vector<DeviceRecord> records = {
-      kernel(0, 10, marked(Mark::run_begins)), kernel(10, 50, op(Row::dense)), kernel(51, 52, marked(Mark::does_nothing)),
-      kernel(53, 54, marked(Mark::does_nothing)), kernel(60, 70, marked(Mark::step_ends))};
+      kernel(0, 10, marked(Mark::run_begins)), kernel(10, 50, op(Row::dense)),
+      kernel(51, 52, marked(Mark::does_nothing)), kernel(53, 54, marked(Mark::does_nothing)),
+      kernel(60, 70, marked(Mark::step_ends))};
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
   EXPECT_EQ(ns(one, Part::launch_gaps), 10);
   EXPECT_EQ(ns(one, Part::compute), 50);
@@ -108,8 +126,9 @@ TEST(DeviceSteps, AKernelThatDoesNothingIsALaunchGap) {
 // The wait began long before the device had nothing more to do: until then gaps are the device's own.
 TEST(DeviceSteps, TheHostHoldsUpFromWhereTheDeviceRanOutOfWork) {
   const std::vector<DeviceRecord> records = {
-      kernel(0, 10, marked(Mark::run_begins)), call(12, 106, "cudaStreamSynchronize"), kernel(20, 50, op(Row::attention)),
-      kernel(70, 100, op(Row::router)),        call(110, 112, "cudaGetDevice"),        call(300, 306, "cudaGraphLaunch"),
+      kernel(0, 10, marked(Mark::run_begins)), call(12, 106, "cudaStreamSynchronize"),
+      kernel(20, 50, op(Row::attention)),      kernel(70, 100, op(Row::router)),
+      call(110, 112, "cudaGetDevice"),         call(300, 306, "cudaGraphLaunch"),
       kernel(310, 330, op(Row::gate_up)),      kernel(330, 340, marked(Mark::step_ends))};
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
   EXPECT_EQ(ns(one, Part::synchronisation), 306 - 100);
@@ -118,17 +137,20 @@ TEST(DeviceSteps, TheHostHoldsUpFromWhereTheDeviceRanOutOfWork) {
 
 TEST(DeviceSteps, CopiesBelongToTheOpThatAskedForThem) {
   const auto copy = [](std::int64_t begin_ns, std::int64_t end_ns, Kind kind, std::uint32_t label) {
-    return DeviceRecord{.kind = kind, .begin_ns = begin_ns, .end_ns = end_ns, .label = label, .stream = 7, .bytes = 8};
+    return DeviceRecord{
+        .kind = kind, .begin_ns = begin_ns, .end_ns = end_ns, .label = label, .stream = 7, .bytes = 8};
   };
   const std::uint32_t expert = DeviceLabel{.activity = Activity::expert_copy}.packed();
   const std::uint32_t wait = DeviceLabel{.activity = Activity::host_wait}.packed();
-  const std::vector<DeviceRecord> records = {
-      kernel(0, 10, marked(Mark::run_begins)),   copy(10, 20, Kind::copy_to_host, wait),
-      copy(20, 50, Kind::copy_to_device, expert), copy(50, 54, Kind::copy_to_device, 0),
-      copy(54, 60, Kind::fill, wait),             kernel(60, 70, marked(Mark::step_ends))};
+  const std::vector<DeviceRecord> records = {kernel(0, 10, marked(Mark::run_begins)),
+                                             copy(10, 20, Kind::copy_to_host, wait),
+                                             copy(20, 50, Kind::copy_to_device, expert),
+                                             copy(50, 54, Kind::copy_to_device, 0),
+                                             copy(54, 60, Kind::fill, wait),
+                                             kernel(60, 70, marked(Mark::step_ends))};
   const DeviceSteps steps = steps_of_device(records, decoded(1), {});
   const Account one = account_of(steps, 0);
-  EXPECT_EQ(ns(one, Part::synchronisation), 14);
+  EXPECT_EQ(ns(one, Part::synchronisation), 14);  // read back, and inputs
   EXPECT_EQ(ns(one, Part::expert_loading), 30);
   EXPECT_EQ(ns(one, Part::compute), 16);
   EXPECT_EQ(steps.unlabelled, 0);
@@ -136,12 +158,14 @@ TEST(DeviceSteps, CopiesBelongToTheOpThatAskedForThem) {
 
 // A prompt has the host's times, and what the host computes itself is the model's.
 TEST(DeviceSteps, PromptsLieBetweenTheCallsThatRanThem) {
-  std::vector<RecordedStep> asked = {{.phase = Phase::prefill, .tokens = 5, .begin_ns = 100, .end_ns = 200, .causes = {}}};
+  std::vector<RecordedStep> asked = {
+      {.phase = Phase::prefill, .tokens = 5, .begin_ns = 100, .end_ns = 200, .causes = {}}};
   asked.push_back(decoded(1).front());
   const std::vector<StepInterval> host = {{150, 160, Activity::compute, Row::router, 1}};
-  const std::vector<DeviceRecord> records = {kernel(110, 150, op(Row::attention)), kernel(170, 190, op(Row::head)),
-                                             kernel(220, 230, marked(Mark::run_begins)), kernel(230, 250, op(Row::head)),
-                                             kernel(250, 255, marked(Mark::step_ends))};
+  const std::vector<DeviceRecord> records = {
+      kernel(110, 150, op(Row::attention)), kernel(170, 190, op(Row::head)),
+      kernel(220, 230, marked(Mark::run_begins)), kernel(230, 250, op(Row::head)),
+      kernel(250, 255, marked(Mark::step_ends))};
   const DeviceSteps steps = steps_of_device(records, asked, host);
   const Account prompt = account_of(steps, 0);
   EXPECT_EQ(prompt.length_ns, 100);
@@ -166,10 +190,37 @@ TEST(DeviceSteps, KernelsThatNobodyLabelledAreCounted) {
 }
 
 TEST(DeviceSteps, RecordsThatDoNotFitTheStepsAreRefused) {
-  const std::vector<DeviceRecord> records = {kernel(0, 10, marked(Mark::run_begins)), kernel(60, 70, marked(Mark::step_ends))};
+  const std::vector<DeviceRecord> records = {kernel(0, 10, marked(Mark::run_begins)),
+                                             kernel(60, 70, marked(Mark::step_ends))};
   EXPECT_THROW(steps_of_device(records, decoded(2), {}), std::runtime_error);
   EXPECT_THROW(steps_of_device(records, {}, {}), std::runtime_error);
   EXPECT_THROW(steps_of_device(std::span(records).subspan(1), decoded(1), {}), std::runtime_error);
+}
+
+// What --timeline writes is read back by --import to the same parts, by the kernels' names alone.
+TEST(DeviceSteps, ATimelineOfKernelsIsImportedAsItWas) {
+  DeviceRecord router = kernel(1'020, 3'000, op(Row::router));
+  router.name = "_ZN7moetune12_GLOBAL__N_16routerEv";
+  DeviceRecord gate_up = kernel(2'500, 9'000, op(Row::gate_up));
+  gate_up.name = "_ZN7moetune4cuda12_GLOBAL__N_111gate_up_fewEv";
+  DeviceRecord copy{
+      .kind = Kind::copy_to_device, .begin_ns = 8'000, .end_ns = 12'000, .stream = 8, .bytes = 1 << 20};
+  copy.label = DeviceLabel{.activity = Activity::expert_copy}.packed();
+  DeviceRecord down = kernel(30'000, 33'000, op(Row::down_combine));
+  down.name = "_ZN7moetune4cuda12_GLOBAL__N_18down_fewEv";
+  const std::vector<DeviceRecord> records = {down,    call(11'000, 13'000, "cudaStreamSynchronize_v3020"),
+                                             gate_up, router,
+                                             copy,    call(28'000, 29'000, "cudaLaunchKernelExC_v11060")};
+  const Account ours = account(1'020, 33'000, intervals_of_device(records));
+  const ImportedTrace trace = parse_torch_trace(timeline_of({}, {}, "a run", records), "timeline");
+  EXPECT_TRUE(trace.unmatched_ns.empty());
+  const Account theirs = imported_accounts(trace).at(0).account;
+  EXPECT_EQ(theirs.exposed_ns, ours.exposed_ns);
+  EXPECT_EQ(theirs.row_ns, ours.row_ns);
+  EXPECT_EQ(ns(ours, Row::gate_up), 6'000);
+  EXPECT_EQ(ns(ours, Part::expert_loading), 3'000);
+  EXPECT_EQ(ns(ours, Part::synchronisation), 29'000 - 12'000);
+  EXPECT_EQ(ns(ours, Part::launch_gaps), 1'000);
 }
 
 std::int64_t fake_ns = 0;
@@ -225,7 +276,8 @@ TEST(StepRecorderOfAGpu, TakesWhatTheDeviceDidAndWhatTheHostComputed) {
   const std::vector<std::int64_t> lengths_ns = {5};
   recorder.add_decoded(2, lengths_ns);
   EXPECT_EQ(recorder.steps().back().end_ns - recorder.steps().back().begin_ns, 5);
-  const std::vector<DeviceRecord> records = {kernel(32, 36, op(Row::attention)), kernel(50, 51, marked(Mark::run_begins)),
+  const std::vector<DeviceRecord> records = {kernel(32, 36, op(Row::attention)),
+                                             kernel(50, 51, marked(Mark::run_begins)),
                                              kernel(51, 57, marked(Mark::step_ends))};
   EXPECT_EQ(recorder.take(records), 0);
   ASSERT_EQ(recorder.steps().size(), 2U);
