@@ -479,11 +479,13 @@ void Engine::record_steps(StepRecorder* recorder) {
   Rank& first = *impl_->ranks.front();
   if (recorder != nullptr) {
     const bool is_on_gpu = !shares_host_memory(first.device);
-    if (is_on_gpu != (recorder->labels() != nullptr))
-      throw InputError("recorded steps", is_on_gpu ? "a recorder of a CPU" : "a recorder of a GPU",
-                       "one of the engine's device");
-    const std::int64_t number = is_on_gpu ? recorder->labels()->number() : 0;
-    if (std::exchange(first.labelled_by, number) != number && first.decode_loop) first.decode_loop->forget_graphs();
+    if (is_on_gpu && recorder->labels() == nullptr && recorder->detail() == StepRecorder::Detail::ops)
+      throw InputError("recorded steps", "ops of a GPU without labels", "labels, or lengths alone");
+    if (!is_on_gpu && recorder->labels() != nullptr)
+      throw InputError("recorded steps", "labels on a CPU", "none: its ops are timed by the host");
+    if (recorder->labels() != nullptr && std::exchange(first.labelled_by, recorder->labels()->number()) != recorder->labels()->number() &&
+        first.decode_loop)
+      first.decode_loop->forget_graphs();
   }
   first.recorder = recorder;
   if (first.cache) first.cache->record_loads(recorder);

@@ -105,8 +105,8 @@ class Engine {
   void observe_routing(RoutingObserver observer);
 
   // Records what the steps from now on spend their time on, on rank 0; null: no more. The recorder must
-  // outlive its use. On a GPU it has to have a DeviceTrace, which labels what is enqueued: graphs captured
-  // before it was made are captured anew. Throws InputError for a recorder of the other kind of device.
+  // outlive its use. On a GPU it has to have labels, unless only lengths are wanted; graphs that were captured
+  // without them are captured anew. Throws InputError for a recorder that the device cannot serve.
   void record_steps(StepRecorder* recorder);
 
   // Losses of known size from the next step on; for tests of what finds them.

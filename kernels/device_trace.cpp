@@ -14,6 +14,7 @@ namespace moetune {
 struct DeviceTrace::State {
   TraceLabels labels;
 };
+struct RecordingProbe::Chain {};
 
 std::string DeviceTrace::why_not() {
   return "this build records no kernels: it was made without a CUDA toolkit that has CUPTI's header";
@@ -21,10 +22,12 @@ std::string DeviceTrace::why_not() {
 DeviceTrace::DeviceTrace() { throw std::runtime_error(why_not()); }
 DeviceTrace::~DeviceTrace() = default;
 TraceLabels& DeviceTrace::labels() { return state_->labels; }
-void DeviceTrace::start() {}
+void DeviceTrace::start(Calls) {}
 std::vector<DeviceRecord> DeviceTrace::finish() { return {}; }
 std::int64_t DeviceTrace::now_ns() { return 0; }
-double recording_ns_per_kernel(DeviceTrace&) { return 0.0; }
+RecordingProbe::RecordingProbe() : plain_ns_(0.0) { throw std::runtime_error(DeviceTrace::why_not()); }
+RecordingProbe::~RecordingProbe() = default;
+double RecordingProbe::ns_per_kernel(DeviceTrace&, DeviceTrace::Calls) { return plain_ns_; }
 
 }  // namespace moetune
 

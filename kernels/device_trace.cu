@@ -15,9 +15,11 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/cupti_library.cuh"
+#include "kernels/cuda/device_clock.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/trace_labels.h"
 
@@ -78,7 +80,7 @@ struct DeviceTrace::State {
   TraceLabels labels;
   std::vector<RawRecord> records;
   std::size_t lost = 0;
-  CUpti_SubscriberHandle subscriber = nullptr;
+  CUpti_SubscriberHandle subscriber = nullptr;  // null: nobody is called back
 
   void take(const CUpti_Activity& activity) {
     switch (activity.kind) {
@@ -163,6 +165,19 @@ void set_call_callbacks(CUpti_SubscriberHandle subscriber, bool on) {
   }
 }
 
+void subscribe(DeviceTrace::State& state) {
+  cupti().check(cupti().subscribe(&state.subscriber, on_event, &state),
+                "subscribing (a profiler that runs this process has to be left out)");
+  for (const CUpti_CallbackId id :
+       {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
+    cupti().check(cupti().enable_callback(1, state.subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
+                  "asking for graph nodes");
+}
+
+void unsubscribe(DeviceTrace::State& state) {
+  if (state.subscriber != nullptr) cupti().unsubscribe(std::exchange(state.subscriber, nullptr));
+}
+
 }  // namespace
 
 std::string DeviceTrace::why_not() { return cupti().problem; }
@@ -170,34 +185,28 @@ std::string DeviceTrace::why_not() { return cupti().problem; }
 DeviceTrace::DeviceTrace() : state_(std::make_unique<State>()) {
   if (const std::string problem = why_not(); !problem.empty()) throw std::runtime_error(problem);
   if (living != nullptr) throw std::logic_error("a second DeviceTrace");
-  cupti().check(cupti().subscribe(&state_->subscriber, on_event, state_.get()),
-                "subscribing (a profiler that runs this process has to be left out)");
+  cupti().check(cupti().register_callbacks(give_buffer, take_buffer), "registering buffers");
+  subscribe(*state_);
   living = state_.get();
-  try {
-    for (const CUpti_CallbackId id :
-         {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
-      cupti().check(cupti().enable_callback(1, state_->subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
-                    "asking for graph nodes");
-    cupti().check(cupti().register_callbacks(give_buffer, take_buffer), "registering buffers");
-  } catch (...) {
-    cupti().unsubscribe(state_->subscriber);
-    living = nullptr;
-    throw;
-  }
 }
 
 DeviceTrace::~DeviceTrace() {
+  cudaDeviceSynchronize();
   for (const CUpti_ActivityKind kind : kKinds) cupti().disable(kind);
-  cupti().unsubscribe(state_->subscriber);
   cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  unsubscribe(*state_);
+  cupti().finalize();
   living = nullptr;
 }
 
 TraceLabels& DeviceTrace::labels() { return state_->labels; }
 
-void DeviceTrace::start() {
+void DeviceTrace::start(Calls calls) {
   CUDA_TRY(cudaDeviceSynchronize());
-  set_call_callbacks(state_->subscriber, true);
+  if (calls == Calls::labelled)
+    set_call_callbacks(state_->subscriber, true);
+  else
+    unsubscribe(*state_);
   for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().enable(kind), "enabling records");
   const std::lock_guard lock(state_->mutex);
   state_->records.clear();
@@ -207,7 +216,7 @@ void DeviceTrace::start() {
 std::vector<DeviceRecord> DeviceTrace::finish() {
   const cudaError_t error = cudaDeviceSynchronize();
   for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().disable(kind), "disabling records");
-  set_call_callbacks(state_->subscriber, false);
+  if (state_->subscriber != nullptr) set_call_callbacks(state_->subscriber, false);
   cupti().check(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "fetching records");
   CUDA_TRY(error);
   const std::lock_guard lock(state_->mutex);
@@ -234,69 +243,79 @@ std::int64_t DeviceTrace::now_ns() {
 
 namespace {
 
-__global__ void nothing() {
+// Long enough for the blocks of the next one to be in place, as those of a model's kernels are.
+constexpr std::int64_t kShortNs = 3'000;
+constexpr int kChained = 300;
+
+__global__ void short_kernel(std::int64_t ns) {
   cuda::let_next_start();
   cuda::wait_for_previous();
+  const std::int64_t end = cuda::now_ns() + ns;
+  while (cuda::now_ns() < end) {
+  }
 }
-
-// A chain of kernels that do nothing, as a graph on a stream of its own.
-class EmptyChain {
- public:
-  explicit EmptyChain(int kernels) : kernels_(kernels) {
-    CUDA_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    CUDA_TRY(cudaEventCreate(&before_));
-    CUDA_TRY(cudaEventCreate(&behind_));
-    CUDA_TRY(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < kernels; ++i) cuda::launch(nothing, {.grid = dim3(1), .threads = 32}, stream_, true);
-    cudaGraph_t graph = nullptr;
-    CUDA_TRY(cudaStreamEndCapture(stream_, &graph));
-    const cudaError_t error = cudaGraphInstantiate(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    CUDA_TRY(error);
-    CUDA_TRY(cudaGraphUpload(executable_, stream_));
-  }
-  ~EmptyChain() {
-    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-    cudaEventDestroy(before_);
-    cudaEventDestroy(behind_);
-    cudaStreamDestroy(stream_);
-  }
-  EmptyChain(const EmptyChain&) = delete;
-  EmptyChain& operator=(const EmptyChain&) = delete;
-
-  // Median of several runs.
-  double ns_per_kernel() {
-    constexpr std::size_t runs = 15;
-    std::array<float, runs> ms{};
-    for (float& one : ms) {
-      CUDA_TRY(cudaEventRecord(before_, stream_));
-      CUDA_TRY(cudaGraphLaunch(executable_, stream_));
-      CUDA_TRY(cudaEventRecord(behind_, stream_));
-      CUDA_TRY(cudaStreamSynchronize(stream_));
-      CUDA_TRY(cudaEventElapsedTime(&one, before_, behind_));
-    }
-    std::sort(ms.begin(), ms.end());
-    return 1e6 * static_cast<double>(ms[runs / 2]) / kernels_;
-  }
-
- private:
-  int kernels_;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t before_ = nullptr;
-  cudaEvent_t behind_ = nullptr;
-  cudaGraphExec_t executable_ = nullptr;
-};
 
 }  // namespace
 
-double recording_ns_per_kernel(DeviceTrace& trace) {
-  EmptyChain chain(500);
-  chain.ns_per_kernel();
-  trace.start();
-  chain.ns_per_kernel();
-  const double recorded_ns = chain.ns_per_kernel();
+// A graph on a stream of its own.
+struct RecordingProbe::Chain {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t before = nullptr;
+  cudaEvent_t behind = nullptr;
+  cudaGraphExec_t executable = nullptr;
+
+  Chain() {
+    int device = 0;
+    int multiprocessors = 0;
+    CUDA_TRY(cudaGetDevice(&device));
+    CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA_TRY(cudaEventCreate(&before));
+    CUDA_TRY(cudaEventCreate(&behind));
+    CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < kChained; ++i)
+      cuda::launch(short_kernel, {.grid = dim3(static_cast<unsigned>(multiprocessors)), .threads = 128},
+                   stream, true, kShortNs);
+    cudaGraph_t graph = nullptr;
+    CUDA_TRY(cudaStreamEndCapture(stream, &graph));
+    const cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
+    cudaGraphDestroy(graph);
+    CUDA_TRY(error);
+    CUDA_TRY(cudaGraphUpload(executable, stream));
+  }
+  ~Chain() {
+    if (executable != nullptr) cudaGraphExecDestroy(executable);
+    cudaEventDestroy(before);
+    cudaEventDestroy(behind);
+    cudaStreamDestroy(stream);
+  }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  // Median of several runs, behind one that warms up.
+  double ns_per_kernel() {
+    constexpr std::size_t runs = 15;
+    std::array<float, runs + 1> ms{};
+    for (float& one : ms) {
+      CUDA_TRY(cudaEventRecord(before, stream));
+      CUDA_TRY(cudaGraphLaunch(executable, stream));
+      CUDA_TRY(cudaEventRecord(behind, stream));
+      CUDA_TRY(cudaStreamSynchronize(stream));
+      CUDA_TRY(cudaEventElapsedTime(&one, before, behind));
+    }
+    std::sort(ms.begin() + 1, ms.end());
+    return 1e6 * static_cast<double>(ms[1 + runs / 2]) / kChained;
+  }
+};
+
+RecordingProbe::RecordingProbe() : chain_(std::make_unique<Chain>()), plain_ns_(chain_->ns_per_kernel()) {}
+RecordingProbe::~RecordingProbe() = default;
+
+double RecordingProbe::ns_per_kernel(DeviceTrace& trace, DeviceTrace::Calls calls) {
+  trace.start(calls);
+  const double recorded_ns = chain_->ns_per_kernel();
   trace.finish();
-  return std::max(0.0, recorded_ns - chain.ns_per_kernel());
+  return std::max(0.0, recorded_ns - plain_ns_);
 }
 
 }  // namespace moetune

@@ -32,16 +32,20 @@ class DeviceTrace {
   // Why nothing can be recorded here, with what would help; empty: it can. Makes no context.
   static std::string why_not();
 
-  // One at a time. From here on labels are kept; start() begins recording. Throws std::runtime_error where
-  // why_not() says something, and where another tool records this process already.
+  // One at a time. From here on what is captured is labelled. It makes every kernel of a graph slower,
+  // recording or not, so times that are to count have to be taken while none lives. Throws std::runtime_error
+  // where why_not() says something, and where another tool records this process already.
   DeviceTrace();
-  ~DeviceTrace();
+  ~DeviceTrace();  // waits for the device, and leaves it as it was
   DeviceTrace(const DeviceTrace&) = delete;
   DeviceTrace& operator=(const DeviceTrace&) = delete;
 
   TraceLabels& labels();
 
-  void start();
+  // Begins recording. calls: what is launched outside of graphs is labelled too. Without, nobody is called
+  // back any more, which costs least: a graph that is captured from then on has no labels.
+  enum class Calls : std::uint8_t { labelled, not_labelled };
+  void start(Calls calls);
   // Waits for the device and stops. In no particular order. Throws std::runtime_error when records were lost.
   std::vector<DeviceRecord> finish();
 
@@ -54,8 +58,23 @@ class DeviceTrace {
   std::unique_ptr<State> state_;
 };
 
-// What recording adds to the time of one kernel of a graph, from a graph of kernels that do nothing with and
-// without it: nanoseconds, at least 0. Takes some 20 ms.
-double recording_ns_per_kernel(DeviceTrace& trace);
+// What recording adds to the time of one kernel of a graph: from a chain of short ones with and without it.
+// Made while no DeviceTrace lives.
+class RecordingProbe {
+ public:
+  RecordingProbe();
+  ~RecordingProbe();
+  RecordingProbe(const RecordingProbe&) = delete;
+  RecordingProbe& operator=(const RecordingProbe&) = delete;
+
+  // Nanoseconds, at least 0. Takes some 20 ms.
+  double ns_per_kernel(DeviceTrace& trace, DeviceTrace::Calls calls);
+
+  struct Chain;
+
+ private:
+  std::unique_ptr<Chain> chain_;
+  double plain_ns_;
+};
 
 }  // namespace moetune

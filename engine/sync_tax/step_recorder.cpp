@@ -47,7 +47,7 @@ StepRecorder::StepRecorder(Detail detail, NowNs now) : detail_(detail), now_(now
   if (detail == Detail::ops) intervals_.reserve(kUsualIntervals);
 }
 
-StepRecorder::StepRecorder(Detail detail, NowNs now, TraceLabels& labels) : StepRecorder(detail, now) {
+StepRecorder::StepRecorder(NowNs now, TraceLabels& labels) : StepRecorder(Detail::ops, now) {
   labels_ = &labels;
 }
 

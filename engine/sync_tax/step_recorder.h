@@ -26,9 +26,8 @@ class StepRecorder {
   enum class Detail : std::uint8_t { steps, ops };  // steps: their lengths only, for the plain time
 
   explicit StepRecorder(Detail detail = Detail::ops, NowNs now = &steady_now_ns);
-  // Of an engine on a GPU: a DeviceTrace's clock and labels. They are set whatever the detail: what a graph
-  // holds is labelled when it is captured, which may be in a run of which only the lengths are wanted.
-  StepRecorder(Detail detail, NowNs now, TraceLabels& labels);
+  // Of the ops of an engine on a GPU: a DeviceTrace's clock and labels.
+  StepRecorder(NowNs now, TraceLabels& labels);
 
   void begin_step(Phase phase, std::int64_t tokens);
   void end_step();
@@ -39,7 +38,8 @@ class StepRecorder {
   // The interval ends here and one of another row begins; returns that one.
   std::size_t split(std::size_t interval, Row row);
 
-  // Null on a CPU.
+  Detail detail() const { return detail_; }
+  // Null where the host's clock times the ops.
   const TraceLabels* labels() const { return labels_; }
   // The same as begin() and end() for what the host itself computes: on a GPU too that is timed.
   std::size_t begin_on_host(Activity activity, Row row);

@@ -55,7 +55,7 @@ class CudaTax : public ::testing::TestWithParam<Settings> {
     engine_->record_steps(&recorder);
     decode();
     recorder.clear();
-    trace.start();
+    trace.start(GetParam().graph ? DeviceTrace::Calls::not_labelled : DeviceTrace::Calls::labelled);
     ids_ = decode();
     records_ = trace.finish();
     engine_->record_steps(nullptr);
@@ -81,7 +81,7 @@ class CudaTax : public ::testing::TestWithParam<Settings> {
 TEST_P(CudaTax, EveryKernelBelongsToAnOpOfItsLayer) {
   const std::vector<std::int32_t> plain = decode();
   DeviceTrace trace;
-  StepRecorder recorder(StepRecorder::Detail::ops, &DeviceTrace::now_ns, trace.labels());
+  StepRecorder recorder(&DeviceTrace::now_ns, trace.labels());
   record(trace, recorder);
   EXPECT_EQ(ids_, plain) << "recording changes no token";
   EXPECT_EQ(unlabelled_, 0);
@@ -110,8 +110,7 @@ TEST_P(CudaTax, EveryKernelBelongsToAnOpOfItsLayer) {
 }
 
 TEST_P(CudaTax, LengthsAloneAreThoseOfTheDevicesClock) {
-  DeviceTrace trace;
-  StepRecorder recorder(StepRecorder::Detail::steps, &DeviceTrace::now_ns, trace.labels());
+  StepRecorder recorder(StepRecorder::Detail::steps);
   engine_->record_steps(&recorder);
   decode();
   engine_->record_steps(nullptr);
@@ -125,7 +124,7 @@ TEST_P(CudaTax, LengthsAloneAreThoseOfTheDevicesClock) {
 // Counted, not timed: what is put in is there, and belongs where it was put.
 TEST_P(CudaTax, LossesThatArePutInAreRecordedWhereTheyBelong) {
   DeviceTrace trace;
-  StepRecorder recorder(StepRecorder::Detail::ops, &DeviceTrace::now_ns, trace.labels());
+  StepRecorder recorder(&DeviceTrace::now_ns, trace.labels());
   record(trace, recorder);
   const std::vector<std::int32_t> plain = ids_;
   const std::map<Row, int> before = kernels_by_row();

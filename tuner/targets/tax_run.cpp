@@ -2,7 +2,7 @@
 
 #include <array>
 #include <chrono>
-#include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/core.h>
@@ -147,107 +147,150 @@ RecordingCost cost_in_place(const RecordingCost& empty, const std::vector<Step>&
   return {.inside_ns = factor * empty.inside_ns, .outside_ns = factor * empty.outside_ns};
 }
 
-// What one kind of run is recorded with.
-struct Kind {
-  StepRecorder* recorder;
-  Runs* runs;
-  bool records_kernels;  // of a GPU, whose ops are labelled in every kind of run
-};
-
+// One run after another of one workload, recorded or not.
 class Recording {
  public:
-  // trace: null on a CPU.
-  Recording(Engine& engine, DeviceTrace* trace) : engine_(engine), trace_(trace) {}
+  Recording(Engine& engine, const Workload& workload, const TokenSource& text)
+      : engine_(engine), workload_(workload), text_(text) {}
   ~Recording() { engine_.record_steps(nullptr); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Returns how many kernels nobody had labelled.
-  std::int64_t run(const Kind& kind, const Workload& workload, const TokenSource& text,
-                   std::uint64_t number) {
-    kind.recorder->clear();
-    engine_.record_steps(kind.recorder);
-    if (kind.records_kernels) trace_->start();
-    run_workload(engine_, workload, text, number);
+  void run(StepRecorder& recorder, std::uint64_t number) {
+    recorder.clear();
+    engine_.record_steps(&recorder);
+    run_workload(engine_, workload_, text_, number);
     engine_.record_steps(nullptr);
-    if (!kind.records_kernels) return 0;
-    records_ = trace_->finish();
-    return kind.recorder->take(records_);
   }
-  // Of the last run whose kernels were recorded.
-  std::vector<DeviceRecord> records() { return std::move(records_); }
 
  private:
   Engine& engine_;
-  DeviceTrace* trace_;
-  std::vector<DeviceRecord> records_;
+  const Workload& workload_;
+  const TokenSource& text_;
 };
 
-// Recorders of every kind for the engine's device. Only on a CPU there is one whose records cost twice as
-// much: what a record of a GPU costs is known from kernels that do nothing.
-struct Recorders {
-  explicit Recorders(DeviceTrace* trace)
-      : plain(made(StepRecorder::Detail::steps, trace)), ops(made(StepRecorder::Detail::ops, trace)) {}
-  static StepRecorder made(StepRecorder::Detail detail, DeviceTrace* trace) {
-    return trace == nullptr ? StepRecorder(detail)
-                            : StepRecorder(detail, &DeviceTrace::now_ns, trace->labels());
+// How long to go on.
+class Turns {
+ public:
+  explicit Turns(double seconds) : seconds_(seconds) {}
+  // To be asked before each.
+  bool go_on(std::size_t done) const {
+    const double spent = std::chrono::duration<double>(Clock::now() - start_).count();
+    return done < most_turns && (done < fewest_turns || spent < seconds_);
   }
-  StepRecorder plain;
-  StepRecorder ops;
-  StepRecorder dear{StepRecorder::Detail::ops, &now_at_twice_the_cost};
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds_;
+  Clock::time_point start_ = Clock::now();
 };
+
+struct Taken {
+  Runs plain;
+  Runs recorded;
+  TaxResult result;  // cost, counts and the last run
+};
+
+void keep_last_run(const StepRecorder& recorder, TaxResult& result) {
+  result.last_steps = recorder.steps();
+  for (const RecordedStep& step : result.last_steps) {
+    const auto intervals = recorder.intervals_of(step);
+    result.last_intervals.insert(result.last_intervals.end(), intervals.begin(), intervals.end());
+  }
+}
+
+using Progress = std::function<void(const std::string& words)>;
+
+void say_turn(const Progress& progress, std::size_t turn) {
+  if (progress) progress(fmt::format("recording, turn {}", turn + 1));
+}
+
+// Without recording, with it, and with records that cost twice as much, in turns. Who goes first changes: a
+// later run of a turn finds caches as the one before left them.
+Taken take_on_host(Recording& recording, std::uint64_t number, int rounds, double seconds,
+                   const Progress& progress) {
+  Taken taken;
+  Runs dear;
+  StepRecorder plain_recorder(StepRecorder::Detail::steps);
+  StepRecorder op_recorder(StepRecorder::Detail::ops);
+  StepRecorder dear_recorder(StepRecorder::Detail::ops, &now_at_twice_the_cost);
+  const std::array kinds = {std::pair(&plain_recorder, &taken.plain),
+                            std::pair(&op_recorder, &taken.recorded), std::pair(&dear_recorder, &dear)};
+  recording.run(op_recorder, number);
+  std::size_t turn = 0;
+  for (const Turns turns(seconds); turns.go_on(turn); ++turn) {
+    say_turn(progress, turn);
+    ++number;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const auto& [recorder, runs] = kinds[(turn + i) % kinds.size()];
+      recording.run(*recorder, number);
+      runs->add(*recorder, rounds);
+    }
+  }
+  taken.result.recorded_runs = static_cast<std::int64_t>(turn);
+  taken.result.cost = cost_in_place(recording_cost(), taken.recorded.decode, dear.decode);
+  keep_last_run(op_recorder, taken.result);
+  return taken;
+}
+
+// The runs without recording come first: CUPTI makes kernels slower from where it is opened. The recorded
+// ones repeat them, behind one in which graphs are captured with labels.
+Taken take_on_device(Recording& recording, std::uint64_t number, int rounds, double seconds,
+                     const Progress& progress) {
+  if (const std::string problem = DeviceTrace::why_not(); !problem.empty()) throw std::runtime_error(problem);
+  Taken taken;
+  StepRecorder plain_recorder(StepRecorder::Detail::steps);
+  recording.run(plain_recorder, number);
+  std::size_t turn = 0;
+  for (const Turns turns(seconds / 2); turns.go_on(turn); ++turn) {
+    say_turn(progress, turn);
+    recording.run(plain_recorder, number + 1 + turn);
+    taken.plain.add(plain_recorder, rounds);
+  }
+  RecordingProbe probe;
+  DeviceTrace trace;
+  StepRecorder op_recorder(&DeviceTrace::now_ns, trace.labels());
+  recording.run(op_recorder, number);
+  const std::size_t plain_turns = turn;
+  turn = 0;
+  for (const Turns turns(seconds / 2); turns.go_on(turn) && (turn < plain_turns); ++turn) {
+    say_turn(progress, turn);
+    trace.start(DeviceTrace::Calls::labelled);
+    recording.run(op_recorder, number + 1 + turn);
+    taken.result.last_records = trace.finish();
+    taken.result.unlabelled_kernels += op_recorder.take(taken.result.last_records);
+    taken.recorded.add(op_recorder, rounds);
+  }
+  taken.result.is_of_kernels = true;
+  taken.result.recorded_runs = static_cast<std::int64_t>(turn);
+  taken.result.cost = {.inside_ns = 0.0,
+                       .outside_ns = probe.ns_per_kernel(trace, DeviceTrace::Calls::labelled)};
+  keep_last_run(op_recorder, taken.result);
+  return taken;
+}
 
 }  // namespace
 
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
                       const std::function<void(const std::string& words)>& progress) {
-  using Clock = std::chrono::steady_clock;
   Workload together = workload;
   together.poisson_arrivals = false;
   together.arrivals_per_s = 0.0;
   together.tool_gap_seconds = 0.0;
-  const auto trace = engine.options().device == DeviceKind::cuda ? std::make_unique<DeviceTrace>() : nullptr;
-  Recorders recorders(trace.get());
-  Runs plain;
-  Runs recorded;
-  Runs dear;
-  std::vector<Kind> kinds = {{&recorders.plain, &plain, false},
-                             {&recorders.ops, &recorded, trace != nullptr}};
-  if (!trace) kinds.push_back({&recorders.dear, &dear, false});
-  TaxResult result;
-  Recording recording(engine, trace.get());
-  std::uint64_t number = workload.seed * 1000;
+  Recording recording(engine, together, text);
+  const std::uint64_t number = workload.seed * 1000;
   if (progress) progress("warming up");
-  recording.run(kinds[1], together, text, number);
-  const Clock::time_point start = Clock::now();
-  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  for (std::size_t turn = 0; turn < most_turns && (turn < fewest_turns || spent() < seconds); ++turn) {
-    if (progress) progress(fmt::format("recording, turn {}", turn + 1));
-    ++number;
-    // Who goes first changes: a later run of a turn finds caches as the one before left them.
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      const Kind& kind = kinds[(turn + i) % kinds.size()];
-      result.unlabelled_kernels += recording.run(kind, together, text, number);
-      kind.runs->add(*kind.recorder, workload.rounds);
-    }
-    ++result.recorded_runs;
-  }
-  result.is_of_kernels = trace != nullptr;
-  result.cost = trace ? RecordingCost{.inside_ns = 0.0, .outside_ns = recording_ns_per_kernel(*trace)}
-                      : cost_in_place(recording_cost(), recorded.decode, dear.decode);
-  result.decode = phase_tax(plain.decode, recorded.decode, result.cost);
-  result.prefill = phase_tax(plain.prefill, recorded.prefill, result.cost);
+  const bool is_on_gpu = engine.options().device == DeviceKind::cuda;
+  Taken taken = is_on_gpu ? take_on_device(recording, number, workload.rounds, seconds, progress)
+                          : take_on_host(recording, number, workload.rounds, seconds, progress);
+  TaxResult& result = taken.result;
+  result.decode = phase_tax(taken.plain.decode, taken.recorded.decode, result.cost);
+  result.prefill = phase_tax(taken.plain.prefill, taken.recorded.prefill, result.cost);
   const double prompts = static_cast<double>(workload.sequences) * workload.rounds;
   divide(result.prefill.typical, prompts);
   if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
-  result.rounds = round_taxes(plain, recorded, result.cost, workload.rounds);
-  result.last_steps = recorders.ops.steps();
-  result.last_records = recording.records();
-  for (const RecordedStep& step : result.last_steps) {
-    const auto intervals = recorders.ops.intervals_of(step);
-    result.last_intervals.insert(result.last_intervals.end(), intervals.begin(), intervals.end());
-  }
-  return result;
+  result.rounds = round_taxes(taken.plain, taken.recorded, result.cost, workload.rounds);
+  return std::move(result);
 }
 
 Metrics tax_metrics(const Breakdown& decode) {

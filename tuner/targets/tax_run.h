@@ -1,5 +1,5 @@
-// The tax of a workload on an engine: the same runs without recording, with it, and, on a CPU, with records
-// that cost twice as much (which tells what one costs), in turns, so that what the machine does meanwhile
+// The tax of a workload on an engine: the same runs without recording and with it; on a CPU also with records
+// that cost twice as much (which tells what one costs), and in turns, so that what the machine does meanwhile
 // meets all of them. Start at measure_tax().
 #pragma once
 

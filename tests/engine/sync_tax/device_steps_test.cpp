@@ -229,7 +229,7 @@ std::int64_t read_fake_clock() { return fake_ns += 10; }
 // The scopes of a step, as the decoder opens them, while a graph is captured.
 TEST(StepRecorderOfAGpu, ScopesLabelWhatIsCapturedInThem) {
   TraceLabels labels;
-  StepRecorder recorder(StepRecorder::Detail::steps, &read_fake_clock, labels);
+  StepRecorder recorder(&read_fake_clock, labels);
   fake_ns = 0;
   std::uint64_t node = 0;
   const auto captured = [&] {
@@ -265,7 +265,7 @@ TEST(StepRecorderOfAGpu, ScopesLabelWhatIsCapturedInThem) {
 TEST(StepRecorderOfAGpu, TakesWhatTheDeviceDidAndWhatTheHostComputed) {
   TraceLabels labels;
   fake_ns = 0;
-  StepRecorder recorder(StepRecorder::Detail::ops, &read_fake_clock, labels);
+  StepRecorder recorder(&read_fake_clock, labels);
   recorder.begin_step(Phase::prefill, 4);  // 10
   {
     const HostScope host(&recorder, Activity::compute, Row::router);  // 20 .. 30
