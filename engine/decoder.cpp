@@ -87,9 +87,9 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
     end_half_layer(rank, tokens);
   }
   if (rank.recorder != nullptr) rank.recorder->enter_layer(-1);
-  if (rank.injected.empty_ops > 0) {
-    const MarkScope mark(rank.recorder, Mark::does_nothing);
-    for (int i = 0; i < rank.injected.empty_ops; ++i) run(rank, Row::other, Spin{.ns = 0});
+  for (int i = 0; i < rank.injected.empty_ops; ++i) {
+    const OpScope scope(rank.recorder, Activity::nothing);
+    run(rank.device, Spin{.ns = 0});
   }
   return residual;
 }

@@ -22,12 +22,16 @@ std::string DeviceTrace::why_not() {
 DeviceTrace::DeviceTrace() { throw std::runtime_error(why_not()); }
 DeviceTrace::~DeviceTrace() = default;
 TraceLabels& DeviceTrace::labels() { return state_->labels; }
-void DeviceTrace::start(Calls) {}
+void DeviceTrace::start() {}
 std::vector<DeviceRecord> DeviceTrace::finish() { return {}; }
 std::int64_t DeviceTrace::now_ns() { return 0; }
-RecordingProbe::RecordingProbe() : plain_ns_(0.0) { throw std::runtime_error(DeviceTrace::why_not()); }
+RecordingProbe::RecordingProbe() : plain_ahead_ns_(0.0), plain_awaited_ns_(0.0) {
+  throw std::runtime_error(DeviceTrace::why_not());
+}
 RecordingProbe::~RecordingProbe() = default;
-double RecordingProbe::ns_per_kernel(DeviceTrace&, DeviceTrace::Calls) { return plain_ns_; }
+KernelRecordingCost RecordingProbe::cost(DeviceTrace&) {
+  return {.kernel_ns = plain_ahead_ns_, .launch_ns = plain_awaited_ns_};
+}
 
 }  // namespace moetune
 

@@ -195,18 +195,14 @@ DeviceTrace::~DeviceTrace() {
   for (const CUpti_ActivityKind kind : kKinds) cupti().disable(kind);
   cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   unsubscribe(*state_);
-  cupti().finalize();
   living = nullptr;
 }
 
 TraceLabels& DeviceTrace::labels() { return state_->labels; }
 
-void DeviceTrace::start(Calls calls) {
+void DeviceTrace::start() {
   CUDA_TRY(cudaDeviceSynchronize());
-  if (calls == Calls::labelled)
-    set_call_callbacks(state_->subscriber, true);
-  else
-    unsubscribe(*state_);
+  set_call_callbacks(state_->subscriber, true);
   for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().enable(kind), "enabling records");
   const std::lock_guard lock(state_->mutex);
   state_->records.clear();
@@ -216,7 +212,7 @@ void DeviceTrace::start(Calls calls) {
 std::vector<DeviceRecord> DeviceTrace::finish() {
   const cudaError_t error = cudaDeviceSynchronize();
   for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().disable(kind), "disabling records");
-  if (state_->subscriber != nullptr) set_call_callbacks(state_->subscriber, false);
+  set_call_callbacks(state_->subscriber, false);
   cupti().check(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "fetching records");
   CUDA_TRY(error);
   const std::lock_guard lock(state_->mutex);
@@ -292,30 +288,41 @@ struct RecordingProbe::Chain {
   Chain(const Chain&) = delete;
   Chain& operator=(const Chain&) = delete;
 
-  // Median of several runs, behind one that warms up.
-  double ns_per_kernel() {
+  // Per kernel: median of several runs of so many launches, behind one that warms up.
+  double ns_per_kernel(int launches) {
     constexpr std::size_t runs = 15;
     std::array<float, runs + 1> ms{};
     for (float& one : ms) {
       CUDA_TRY(cudaEventRecord(before, stream));
-      CUDA_TRY(cudaGraphLaunch(executable, stream));
+      for (int launch = 0; launch < launches; ++launch) CUDA_TRY(cudaGraphLaunch(executable, stream));
       CUDA_TRY(cudaEventRecord(behind, stream));
       CUDA_TRY(cudaStreamSynchronize(stream));
       CUDA_TRY(cudaEventElapsedTime(&one, before, behind));
     }
     std::sort(ms.begin() + 1, ms.end());
-    return 1e6 * static_cast<double>(ms[1 + runs / 2]) / kChained;
+    return 1e6 * static_cast<double>(ms[1 + runs / 2]) / (kChained * launches);
   }
+  // Of launches behind each other: only the first keeps the device waiting.
+  double ahead_ns() {
+    constexpr int more = 8;
+    return ((1 + more) * ns_per_kernel(1 + more) - ns_per_kernel(1)) / more;
+  }
+  double awaited_ns() { return ns_per_kernel(1); }
 };
 
-RecordingProbe::RecordingProbe() : chain_(std::make_unique<Chain>()), plain_ns_(chain_->ns_per_kernel()) {}
+RecordingProbe::RecordingProbe()
+    : chain_(std::make_unique<Chain>()),
+      plain_ahead_ns_(chain_->ahead_ns()),
+      plain_awaited_ns_(chain_->awaited_ns()) {}
 RecordingProbe::~RecordingProbe() = default;
 
-double RecordingProbe::ns_per_kernel(DeviceTrace& trace, DeviceTrace::Calls calls) {
-  trace.start(calls);
-  const double recorded_ns = chain_->ns_per_kernel();
+KernelRecordingCost RecordingProbe::cost(DeviceTrace& trace) {
+  trace.start();
+  const double ahead_ns = chain_->ahead_ns();
+  const double awaited_ns = chain_->awaited_ns();
   trace.finish();
-  return std::max(0.0, recorded_ns - plain_ns_);
+  return {.kernel_ns = std::max(0.0, ahead_ns - plain_ahead_ns_),
+          .launch_ns = std::max(0.0, (awaited_ns - ahead_ns) - (plain_awaited_ns_ - plain_ahead_ns_))};
 }
 
 }  // namespace moetune

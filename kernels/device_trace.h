@@ -32,20 +32,18 @@ class DeviceTrace {
   // Why nothing can be recorded here, with what would help; empty: it can. Makes no context.
   static std::string why_not();
 
-  // One at a time. From here on what is captured is labelled. It makes every kernel of a graph slower,
-  // recording or not, so times that are to count have to be taken while none lives. Throws std::runtime_error
-  // where why_not() says something, and where another tool records this process already.
+  // One at a time. From here on what is captured and launched is labelled. Opening CUPTI makes launches of
+  // the process slower for good, recording or not: times that are to count are taken before the first
+  // DeviceTrace. Throws std::runtime_error where why_not() says something, and where another tool records
+  // this process already.
   DeviceTrace();
-  ~DeviceTrace();  // waits for the device, and leaves it as it was
+  ~DeviceTrace();
   DeviceTrace(const DeviceTrace&) = delete;
   DeviceTrace& operator=(const DeviceTrace&) = delete;
 
   TraceLabels& labels();
 
-  // Begins recording. calls: what is launched outside of graphs is labelled too. Without, nobody is called
-  // back any more, which costs least: a graph that is captured from then on has no labels.
-  enum class Calls : std::uint8_t { labelled, not_labelled };
-  void start(Calls calls);
+  void start();
   // Waits for the device and stops. In no particular order. Throws std::runtime_error when records were lost.
   std::vector<DeviceRecord> finish();
 
@@ -58,8 +56,13 @@ class DeviceTrace {
   std::unique_ptr<State> state_;
 };
 
-// What recording adds to the time of one kernel of a graph: from a chain of short ones with and without it.
-// Made while no DeviceTrace lives.
+// What recording adds, per kernel of a graph.
+struct KernelRecordingCost {
+  double kernel_ns = 0.0;  // where launches are enqueued ahead
+  double launch_ns = 0.0;  // more, where the device waits for the launch of the graph
+};
+
+// Measured with chains of short kernels, with and without recording. Made before the first DeviceTrace.
 class RecordingProbe {
  public:
   RecordingProbe();
@@ -67,14 +70,14 @@ class RecordingProbe {
   RecordingProbe(const RecordingProbe&) = delete;
   RecordingProbe& operator=(const RecordingProbe&) = delete;
 
-  // Nanoseconds, at least 0. Takes some 20 ms.
-  double ns_per_kernel(DeviceTrace& trace, DeviceTrace::Calls calls);
+  KernelRecordingCost cost(DeviceTrace& trace);  // takes some 50 ms
 
   struct Chain;
 
  private:
   std::unique_ptr<Chain> chain_;
-  double plain_ns_;
+  double plain_ahead_ns_;
+  double plain_awaited_ns_;
 };
 
 }  // namespace moetune

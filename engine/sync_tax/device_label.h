@@ -11,9 +11,8 @@ namespace moetune {
 // Kernels that mean something beside what they compute.
 enum class Mark : std::uint8_t {
   none,
-  run_begins,   // its end is where the first decoded step of a run begins
-  step_ends,    // its end is where a step ends and the next one begins
-  does_nothing  // an op of no model: its time is a launch gap
+  run_begins,  // its end is where the first decoded step of a run begins
+  step_ends    // its end is where a step ends and the next one begins
 };
 
 struct DeviceLabel {

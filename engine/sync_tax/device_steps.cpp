@@ -41,7 +41,6 @@ std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted) {
     if (record.kind == Kind::host_call) continue;
     OnDevice one{interval_of(record), record.label != 0};
     one.interval.begin_ns = order.begin_of(record.stream, record.begin_ns, record.end_ns);
-    if (record.label != 0 && DeviceLabel::unpacked(record.label).mark == Mark::does_nothing) continue;
     all.push_back(one);
   }
   return all;
@@ -115,22 +114,32 @@ DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<con
   }
 
   std::vector<std::vector<StepInterval>> of_step(steps.size());
-  const auto add = [&](const StepInterval& interval) {
-    bool is_in_a_step = false;
-    const auto first = std::ranges::upper_bound(result.steps, interval.begin_ns, {}, &RecordedStep::end_ns);
-    for (auto step = first; step != result.steps.end() && step->begin_ns < interval.end_ns; ++step) {
-      of_step[static_cast<std::size_t>(step - result.steps.begin())].push_back(interval);
-      is_in_a_step = true;
-    }
-    return is_in_a_step;
+  // Calls what() with the number of every step that the interval touches.
+  const auto each_step_of = [&](const StepInterval& interval, const auto& what) {
+    auto step = std::ranges::upper_bound(result.steps, interval.begin_ns, {}, &RecordedStep::end_ns);
+    for (; step != result.steps.end() && step->begin_ns < interval.end_ns; ++step)
+      what(static_cast<std::size_t>(step - result.steps.begin()));
   };
   for (const OnDevice& one : on_device(sorted)) {
-    if (!add(one.interval) || one.is_labelled || one.interval.activity != Activity::compute) continue;
+    bool is_in_a_step = false;
+    each_step_of(one.interval, [&](std::size_t step) {
+      of_step[step].push_back(one.interval);
+      is_in_a_step = true;
+    });
+    if (!is_in_a_step || one.is_labelled || one.interval.activity != Activity::compute) continue;
     ++result.unlabelled;
     result.unlabelled_ns += one.interval.end_ns - one.interval.begin_ns;
   }
-  for (const StepInterval& interval : held_up_by_host(sorted)) add(interval);
-  for (const StepInterval& interval : host_work) add(interval);
+  // In a step in which the device waited for the host it waited for the launch of everything that came then.
+  for (const StepInterval& interval : held_up_by_host(sorted))
+    each_step_of(interval, [&](std::size_t step) {
+      std::int64_t& awaited = result.steps[step].awaited_kernels;
+      if (awaited == 0) awaited = std::ssize(of_step[step]);
+    });
+  for (const StepInterval& interval : held_up_by_host(sorted))
+    each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
+  for (const StepInterval& interval : host_work)
+    each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
   for (std::size_t step = 0; step < steps.size(); ++step) {
     result.steps[step].first = result.intervals.size();
     result.steps[step].count = of_step[step].size();

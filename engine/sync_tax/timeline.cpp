@@ -16,8 +16,8 @@ namespace moetune {
 namespace {
 
 constexpr int step_track = 0;
-constexpr std::array<std::string_view, kActivities + 1> tracks = {"steps", "compute", "collectives",
-                                                                  "expert copies", "host"};
+constexpr std::array<std::string_view, kActivities + 1> tracks = {"steps",         "compute", "collectives",
+                                                                  "expert copies", "host",    "nothing"};
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 

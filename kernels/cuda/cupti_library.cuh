@@ -19,7 +19,6 @@ struct CuptiLibrary {
   decltype(&cuptiSubscribe) subscribe = nullptr;
   decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
   decltype(&cuptiEnableCallback) enable_callback = nullptr;
-  decltype(&cuptiFinalize) finalize = nullptr;
   decltype(&cuptiGetCallbackName) callback_name = nullptr;
   decltype(&cuptiGetGraphNodeId) node_id = nullptr;
   decltype(&cuptiGetResultString) result_text = nullptr;
@@ -71,7 +70,6 @@ struct CuptiLibrary {
     load(handle, "cuptiSubscribe", subscribe);
     load(handle, "cuptiUnsubscribe", unsubscribe);
     load(handle, "cuptiEnableCallback", enable_callback);
-    load(handle, "cuptiFinalize", finalize);
     load(handle, "cuptiGetCallbackName", callback_name);
     load(handle, "cuptiGetGraphNodeId", node_id);
     load(handle, "cuptiGetResultString", result_text);

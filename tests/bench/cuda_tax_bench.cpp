@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,7 @@ void print_heads() {
   std::printf("%-44s %9s %6s", "us per token", "plain", "rec/pl");
   for (const Part part : kShown)
     std::printf(" %9.9s", std::string(kPartNames[static_cast<std::size_t>(part)]).c_str());
-  std::printf(" %8s %8s %6s %5s\n", "unexpl.", "", "ns/rec", "unlab");
+  std::printf(" %8s %8s %6s %6s %5s\n", "unexpl.", "", "ns/rec", "launch", "unlab");
 }
 
 struct Loss {
@@ -115,30 +116,35 @@ void bench(const Asked& asked, const EngineOptions& options) {
   const auto checkpoint = open_checkpoint(asked.model);
   const TokenSource text = calibration_tokens(*checkpoint, "", 1 << 16);
   Engine engine(checkpoint, options, limits_of(asked.workload, options));
-  run_workload(engine, asked.workload, text, 1);
-  std::printf("before CUPTI was opened: %.1f us a token\n",
-              1e3 * run_workload(engine, asked.workload, text, 2).mean_token_ms());
-  const auto measured = [&] { return measure_tax(engine, asked.workload, text, asked.seconds, {}); };
-  print_heads();
-  const TaxResult before = measured();
-  print_row(asked.title, before);
-  for (std::size_t row = 0; row < kRows; ++row)
-    std::printf("  %s %.1f", std::string(kRowNames[row]).c_str(), before.decode.typical.row_ns[row] / 1e3);
-  std::printf("\n");
-  print_import(before);
-  if (!asked.injects) return;
   const bool is_resident = options.expert_cache_fraction >= 1.0 && options.expert_cache_bytes == 0;
-  const std::array losses = {
-      Loss{"100 empty nodes", {.empty_ops = 100}, Part::launch_gaps},
-      Loss{"host stall 200 us", {.host_stall_ns = 200'000}, Part::synchronisation},
-      Loss{"expert bytes twice", {.expert_reads = 2}, is_resident ? Part::compute : Part::expert_loading},
-      Loss{"router spin 20 us", {.router_spin_ns = 20'000}, Part::router}};
+  std::vector<Loss> losses = {{"nothing", {}, Part::compute}};
+  if (asked.injects) {
+    losses.push_back({"100 empty nodes", {.empty_ops = 100}, Part::launch_gaps});
+    losses.push_back({"host stall 200 us", {.host_stall_ns = 200'000}, Part::synchronisation});
+    losses.push_back(
+        {"expert bytes twice", {.expert_reads = 2}, is_resident ? Part::compute : Part::expert_loading});
+    losses.push_back({"router spin 20 us", {.router_spin_ns = 20'000}, Part::router});
+  }
+  std::vector<PlainRuns> plain;  // all of them before CUPTI is opened
   for (const Loss& loss : losses) {
     engine.inject(loss.injection);
-    const TaxResult after = measured();
-    print_row(std::string("  with ") + loss.name, after);
-    engine.inject({});
-    print_moves(loss, measured().decode.typical, after.decode.typical);
+    plain.push_back(plain_runs(engine, asked.workload, text, asked.seconds));
+  }
+  print_heads();
+  std::optional<TaxResult> before;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    engine.inject(losses[i].injection);
+    TaxResult tax = measure_tax(engine, asked.workload, text, asked.seconds, {}, &plain[i]);
+    print_row(i == 0 ? asked.title : std::string("  with ") + losses[i].name, tax);
+    if (before) {
+      print_moves(losses[i], before->decode.typical, tax.decode.typical);
+      continue;
+    }
+    for (std::size_t row = 0; row < kRows; ++row)
+      std::printf("  %s %.1f", std::string(kRowNames[row]).c_str(), tax.decode.typical.row_ns[row] / 1e3);
+    std::printf("\n");
+    print_import(tax);
+    before = std::move(tax);
   }
 }
 

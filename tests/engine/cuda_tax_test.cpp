@@ -55,7 +55,7 @@ class CudaTax : public ::testing::TestWithParam<Settings> {
     engine_->record_steps(&recorder);
     decode();
     recorder.clear();
-    trace.start(GetParam().graph ? DeviceTrace::Calls::not_labelled : DeviceTrace::Calls::labelled);
+    trace.start();
     ids_ = decode();
     records_ = trace.finish();
     engine_->record_steps(nullptr);
@@ -143,12 +143,8 @@ TEST_P(CudaTax, LossesThatArePutInAreRecordedWhereTheyBelong) {
   record(trace, recorder);
   int empty = 0;
   for (const DeviceRecord& one : records_)
-    empty += one.label != 0 && DeviceLabel::unpacked(one.label).mark == Mark::does_nothing ? 1 : 0;
+    empty += one.label != 0 && DeviceLabel::unpacked(one.label).activity == Activity::nothing ? 1 : 0;
   EXPECT_EQ(empty, 100 * (1 + kSteps));
-  for (const RecordedStep& step : recorder.steps())
-    EXPECT_LT(step.count, 100U + static_cast<std::size_t>(40 * engine_->spec().layers))
-        << "they are no intervals";
-
   engine_->inject({.host_stall_ns = 50'000});
   record(trace, recorder);
   EXPECT_EQ(kernels_by_row(), before);

@@ -161,7 +161,7 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
   std::string text = fmt::format(
       "Means over the middle half of the steps of {} recorded runs, against as many that were not; {:.0f} ns "
       "per record taken out. ",
-      tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns);
+      tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns + tax.cost.around_ns);
   text +=
       tax.is_of_kernels
           ? "On a GPU a launch gap is time in which it has nothing to do although the host does not hold it "
@@ -170,6 +170,11 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
           : "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
             "router's choice before the experts can start, and expert loading the reading of experts that "
             "are not resident.";
+  if (tax.use.busy_percent || tax.use.link_gb_per_s)
+    text += fmt::format(
+        " By the driver's counters, without recording: a kernel runs {} of the time, {} come over the link.",
+        tax.use.busy_percent ? fmt::format("{:.0f} %", *tax.use.busy_percent) : "an unknown part",
+        tax.use.link_gb_per_s ? fmt::format("{:.2f} GB/s", *tax.use.link_gb_per_s) : "unknown GB/s");
   if (tax.unlabelled_kernels > 0)
     text += fmt::format(" {} kernels could not be told apart and count as other compute.",
                         tax.unlabelled_kernels);
@@ -257,8 +262,12 @@ ExitCode run_tax(const TaxOptions& options) {
                              {"recording",
                               {{"inside_ns", tax.cost.inside_ns},
                                {"outside_ns", tax.cost.outside_ns},
+                               {"around_ns", tax.cost.around_ns},
+                               {"awaited_ns", tax.cost.awaited_ns},
                                {"unlabelled_kernels", tax.unlabelled_kernels},
                                {"runs", tax.recorded_runs}}}};
+  if (tax.use.busy_percent) document["driver"]["busy_percent"] = *tax.use.busy_percent;
+  if (tax.use.link_gb_per_s) document["driver"]["link_gb_per_s"] = *tax.use.link_gb_per_s;
   if (study.model.is_synthetic) document["synthetic_weights"] = true;
   if (dense)
     document["dense_twin"] = {{"name", dense_name},

@@ -1,7 +1,9 @@
 #include "tuner/targets/tax_run.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -18,6 +20,7 @@ constexpr int fewest_turns = 2;
 constexpr double most_recording_share = 0.5;  // of the time for timing
 constexpr int most_turns = 4096;
 constexpr int runs_per_turn = 3;  // plain, recorded, recorded at twice the cost
+constexpr double longest_watch_seconds = 0.5;
 constexpr double ns_per_ms = 1e6;
 
 struct Step {
@@ -25,8 +28,10 @@ struct Step {
   StepCauses causes;
 };
 
+}  // namespace
+
 // What all runs of one kind came to.
-struct Runs {
+struct TaxRuns {
   std::vector<Step> decode;                  // one per step
   std::vector<Step> prefill;                 // one per run: all its prompts
   std::vector<std::vector<Account>> rounds;  // by run; prompt and answer of each round
@@ -36,8 +41,9 @@ struct Runs {
     std::vector<Account> by_round;
     std::optional<Phase> before;
     for (const RecordedStep& recorded : recorder.steps()) {
-      const Step step{.account = account(recorded.begin_ns, recorded.end_ns, recorder.intervals_of(recorded)),
-                      .causes = recorded.causes};
+      Step step{.account = account(recorded.begin_ns, recorded.end_ns, recorder.intervals_of(recorded)),
+                .causes = recorded.causes};
+      step.account.awaited_kernels = recorded.awaited_kernels;
       // A round begins where a prompt follows an answer.
       if (!before || (recorded.phase == Phase::prefill && *before == Phase::decode)) by_round.emplace_back();
       before = recorded.phase;
@@ -54,6 +60,10 @@ struct Runs {
     if (std::ssize(by_round) == expected_rounds) rounds.push_back(std::move(by_round));
   }
 };
+
+namespace {
+
+using Runs = TaxRuns;
 
 std::vector<std::int64_t> lengths_of(const std::vector<Step>& steps) {
   std::vector<std::int64_t> lengths;
@@ -233,63 +243,100 @@ Taken take_on_host(Recording& recording, std::uint64_t number, int rounds, doubl
   return taken;
 }
 
-// The runs without recording come first: CUPTI makes kernels slower from where it is opened. The recorded
-// ones repeat them, behind one in which graphs are captured with labels.
-Taken take_on_device(Recording& recording, std::uint64_t number, int rounds, double seconds,
-                     const Progress& progress) {
-  if (const std::string problem = DeviceTrace::why_not(); !problem.empty()) throw std::runtime_error(problem);
-  Taken taken;
-  StepRecorder plain_recorder(StepRecorder::Detail::steps);
-  recording.run(plain_recorder, number);
+// In runs of their own, because asking costs time; long enough for counters that are averages themselves.
+GpuUse use_by_driver(Recording& recording, StepRecorder& recorder, std::uint64_t number, double seconds) {
+  GpuWatch watch;
   std::size_t turn = 0;
-  for (const Turns turns(seconds / 2); turns.go_on(turn); ++turn) {
-    say_turn(progress, turn);
-    recording.run(plain_recorder, number + 1 + turn);
-    taken.plain.add(plain_recorder, rounds);
+  for (const Turns turns(std::min(seconds, longest_watch_seconds)); turns.go_on(turn); ++turn)
+    recording.run(recorder, number + 1 + turn);
+  return watch.finish();
+}
+
+PlainRuns take_plain(Recording& recording, std::uint64_t number, int rounds, double seconds,
+                     const Progress& progress) {
+  PlainRuns taken;
+  taken.runs = std::make_shared<Runs>();
+  StepRecorder recorder(StepRecorder::Detail::steps);
+  recording.run(recorder, number);
+  for (const Turns turns(seconds); turns.go_on(taken.turns); ++taken.turns) {
+    say_turn(progress, taken.turns);
+    recording.run(recorder, number + 1 + taken.turns);
+    taken.runs->add(recorder, rounds);
   }
-  RecordingProbe probe;
-  DeviceTrace trace;
-  StepRecorder op_recorder(&DeviceTrace::now_ns, trace.labels());
-  recording.run(op_recorder, number);
-  const std::size_t plain_turns = turn;
-  turn = 0;
-  for (const Turns turns(seconds / 2); turns.go_on(turn) && (turn < plain_turns); ++turn) {
-    say_turn(progress, turn);
-    trace.start(DeviceTrace::Calls::labelled);
-    recording.run(op_recorder, number + 1 + turn);
-    taken.result.last_records = trace.finish();
-    taken.result.unlabelled_kernels += op_recorder.take(taken.result.last_records);
-    taken.recorded.add(op_recorder, rounds);
-  }
-  taken.result.is_of_kernels = true;
-  taken.result.recorded_runs = static_cast<std::int64_t>(turn);
-  taken.result.cost = {.inside_ns = 0.0,
-                       .outside_ns = probe.ns_per_kernel(trace, DeviceTrace::Calls::labelled)};
-  keep_last_run(op_recorder, taken.result);
+  taken.use = use_by_driver(recording, recorder, number, seconds);
+  taken.probe = std::make_shared<RecordingProbe>();
   return taken;
 }
 
+// The same runs again, behind one in which graphs are captured with labels.
+Taken take_on_device(Recording& recording, std::uint64_t number, int rounds, double seconds,
+                     const PlainRuns& plain, const Progress& progress) {
+  Taken taken;
+  taken.plain = *plain.runs;
+  taken.result.use = plain.use;
+  taken.result.is_of_kernels = true;
+  DeviceTrace trace;
+  StepRecorder recorder(&DeviceTrace::now_ns, trace.labels());
+  recording.run(recorder, number);
+  std::size_t turn = 0;
+  for (const Turns turns(seconds); turns.go_on(turn) && turn < plain.turns; ++turn) {
+    say_turn(progress, turn);
+    trace.start();
+    recording.run(recorder, number + 1 + turn);
+    taken.result.last_records = trace.finish();
+    taken.result.unlabelled_kernels += recorder.take(taken.result.last_records);
+    taken.recorded.add(recorder, rounds);
+  }
+  taken.result.recorded_runs = static_cast<std::int64_t>(turn);
+  const KernelRecordingCost cost = plain.probe->cost(trace);
+  taken.result.cost.around_ns = cost.kernel_ns;
+  taken.result.cost.awaited_ns = cost.launch_ns;
+  keep_last_run(recorder, taken.result);
+  return taken;
+}
+
+// Everybody starts at once.
+Workload without_pauses(Workload workload) {
+  workload.poisson_arrivals = false;
+  workload.arrivals_per_s = 0.0;
+  workload.tool_gap_seconds = 0.0;
+  return workload;
+}
+
+std::uint64_t first_run(const Workload& workload) { return workload.seed * 1000; }
+
 }  // namespace
 
-TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
-                      const std::function<void(const std::string& words)>& progress) {
-  Workload together = workload;
-  together.poisson_arrivals = false;
-  together.arrivals_per_s = 0.0;
-  together.tool_gap_seconds = 0.0;
+PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds) {
+  const Workload together = without_pauses(workload);
   Recording recording(engine, together, text);
-  const std::uint64_t number = workload.seed * 1000;
+  return take_plain(recording, first_run(workload), workload.rounds, seconds, {});
+}
+
+TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
+                      const std::function<void(const std::string& words)>& progress, const PlainRuns* plain) {
+  const Workload together = without_pauses(workload);
+  Recording recording(engine, together, text);
+  const std::uint64_t number = first_run(workload);
+  const int rounds = workload.rounds;
   if (progress) progress("warming up");
-  const bool is_on_gpu = engine.options().device == DeviceKind::cuda;
-  Taken taken = is_on_gpu ? take_on_device(recording, number, workload.rounds, seconds, progress)
-                          : take_on_host(recording, number, workload.rounds, seconds, progress);
+  Taken taken;
+  if (engine.options().device == DeviceKind::cpu) {
+    taken = take_on_host(recording, number, rounds, seconds, progress);
+  } else {
+    if (const std::string problem = DeviceTrace::why_not(); !problem.empty())
+      throw std::runtime_error(problem);
+    const PlainRuns own =
+        plain != nullptr ? *plain : take_plain(recording, number, rounds, seconds / 2, progress);
+    taken = take_on_device(recording, number, rounds, seconds / 2, own, progress);
+  }
   TaxResult& result = taken.result;
   result.decode = phase_tax(taken.plain.decode, taken.recorded.decode, result.cost);
   result.prefill = phase_tax(taken.plain.prefill, taken.recorded.prefill, result.cost);
-  const double prompts = static_cast<double>(workload.sequences) * workload.rounds;
+  const double prompts = static_cast<double>(workload.sequences) * rounds;
   divide(result.prefill.typical, prompts);
   if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
-  result.rounds = round_taxes(taken.plain, taken.recorded, result.cost, workload.rounds);
+  result.rounds = round_taxes(taken.plain, taken.recorded, result.cost, rounds);
   return std::move(result);
 }
 

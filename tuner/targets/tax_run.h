@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "engine/sync_tax/breakdown.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "engine/tokenizer.h"
+#include "kernels/device_trace.h"
 #include "tuner/measurement.h"
+#include "tuner/targets/gpu_watch.h"
 
 namespace moetune {
 
@@ -44,6 +47,7 @@ struct TaxResult {
   std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
   RecordingCost cost;
   bool is_of_kernels = false;           // recorded on a GPU
+  GpuUse use;                           // of it, by the driver's counters, without recording
   std::int64_t unlabelled_kernels = 0;  // of it: they count as other compute
   std::int64_t recorded_runs = 0;
   // The last recorded run, for a timeline.
@@ -52,11 +56,24 @@ struct TaxResult {
   std::vector<DeviceRecord> last_records;    // of a GPU
 };
 
+// Runs without recording, for a GPU: CUPTI makes launches slower from where it is opened, so whoever measures
+// more than one thing in a process takes all of these first.
+struct TaxRuns;  // tax_run.cpp
+struct PlainRuns {
+  std::shared_ptr<TaxRuns> runs;
+  std::size_t turns = 0;
+  GpuUse use;
+  std::shared_ptr<RecordingProbe> probe;
+};
+PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds);
+
 // Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
 // workload are left out: all sequences start together. Throws std::runtime_error where a GPU cannot be
-// recorded (DeviceTrace::why_not()) or records were lost.
+// recorded (DeviceTrace::why_not()) or records were lost. plain: of the same engine and workload; null: takes
+// its own.
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
-                      const std::function<void(const std::string& words)>& progress);
+                      const std::function<void(const std::string& words)>& progress,
+                      const PlainRuns* plain = nullptr);
 
 // tax_share and tax_<part>_ms of a decoded token. Empty where it was refused.
 Metrics tax_metrics(const Breakdown& decode);

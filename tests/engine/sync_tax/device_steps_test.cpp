@@ -52,11 +52,11 @@ std::int64_t ns(const Account& account, Part part) {
 std::int64_t ns(const Account& account, Row row) { return account.row_ns[static_cast<std::size_t>(row)]; }
 
 TEST(DeviceLabel, IsTheSameAfterPacking) {
-  for (const Activity activity :
-       {Activity::compute, Activity::collective, Activity::expert_copy, Activity::host_wait})
+  for (const Activity activity : {Activity::compute, Activity::collective, Activity::expert_copy,
+                                  Activity::host_wait, Activity::nothing})
     for (const Row row : {Row::router, Row::attention, Row::other})
       for (const int layer : {-1, 0, 60, 4094})
-        for (const Mark mark : {Mark::none, Mark::run_begins, Mark::step_ends, Mark::does_nothing}) {
+        for (const Mark mark : {Mark::none, Mark::run_begins, Mark::step_ends}) {
           const DeviceLabel label{activity, row, layer, mark};
           EXPECT_NE(label.packed(), 0U);
           EXPECT_EQ(DeviceLabel::unpacked(label.packed()), label);
@@ -116,11 +116,13 @@ TEST(DeviceSteps, WhatRunsOnAnotherStreamWaitsForNobody) {
 TEST(DeviceSteps, AKernelThatDoesNothingIsALaunchGap) {
   const std::vector<DeviceRecord> records = {
       kernel(0, 10, marked(Mark::run_begins)), kernel(10, 50, op(Row::dense)),
-      kernel(51, 52, marked(Mark::does_nothing)), kernel(53, 54, marked(Mark::does_nothing)),
+      kernel(51, 52, {.activity = Activity::nothing}), kernel(53, 54, {.activity = Activity::nothing}),
       kernel(60, 70, marked(Mark::step_ends))};
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
   EXPECT_EQ(ns(one, Part::launch_gaps), 10);
   EXPECT_EQ(ns(one, Part::compute), 50);
+  EXPECT_EQ(one.records[static_cast<std::size_t>(Part::launch_gaps)], 2);
+  EXPECT_EQ(one.behind_gap_count(), 3);  // both, and the last kernel
 }
 
 // The wait began long before the device had nothing more to do: until then gaps are the device's own.
@@ -133,6 +135,9 @@ TEST(DeviceSteps, TheHostHoldsUpFromWhereTheDeviceRanOutOfWork) {
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
   EXPECT_EQ(ns(one, Part::synchronisation), 306 - 100);
   EXPECT_EQ(ns(one, Part::launch_gaps), 10 + 20 + 4);
+  EXPECT_EQ(one.awaited_kernels, 0);  // account() does not know
+  const DeviceSteps steps = steps_of_device(records, decoded(1), {});
+  EXPECT_EQ(steps.steps.front().awaited_kernels, 4);
 }
 
 TEST(DeviceSteps, CopiesBelongToTheOpThatAskedForThem) {
