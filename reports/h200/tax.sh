@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Where a token's time goes on a GPU, and whether losses of known size are found: bash reports/h200/tax.sh PROGRAM_FOLDER OUT_FOLDER
-# PROGRAM_FOLDER: a build folder. Writes tax.txt: a row per configuration (unlike ones: three models, two number types, 1, 8 and 32
-# sequences, with and without graphs, a cache of half of the experts), then the four losses on two models. About a minute on an H200;
+# PROGRAM_FOLDER: a build folder. Writes tax.txt: a row per configuration (unlike ones: four models, two number types, 1, 8 and 32
+# sequences, with and without graphs, a cache of half of the experts), with the four losses on three of them. About a minute on an H200;
 # needs CUPTI. A configuration that fails leaves its message in failed.txt and does not stop the others.
 set -uo pipefail
 programs=$1
@@ -13,15 +13,16 @@ tax() { timeout 40 "$bench" "$@" >> "$out/tax.txt" 2>> "$out/failed.txt" || echo
 
 : > "$out/tax.txt"
 : > "$out/failed.txt"
-tax tiny-moe seconds=0.3
+tax tiny-moe seconds=0.3 inject
 tax tiny-moe seconds=0.3 cuda_graph=off
 tax tiny-moe seconds=0.3 expert_cache=0.5
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.4 inject
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.4 sequences=8
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.4 sequences=32
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.4 cuda_graph=off
-tax qwen3-30b-a3b seconds=0.4
-tax deepseek-v2-lite seconds=0.4 inject
-tax deepseek-v2-lite seconds=0.4 sequences=32
-tax deepseek-v2-lite expert_quant=int4 seconds=0.4 expert_cache=0.5
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 inject
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 sequences=32
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 cuda_graph=off
+tax qwen3-30b-a3b seconds=0.3 sequences=8
+tax deepseek-v2-lite seconds=0.3 sequences=8 inject
+tax deepseek-v2-lite seconds=0.3
+tax deepseek-v2-lite expert_quant=int4 seconds=0.3 expert_cache=0.5
+tax deepseek-v2-lite expert_quant=int4 seconds=0.3 expert_cache=0.5 miss=dma
+tax mixtral-8x7b:layers=16 expert_quant=int4 seconds=0.3
 [[ -s $out/failed.txt ]] || rm "$out/failed.txt"
