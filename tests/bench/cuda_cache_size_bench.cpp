@@ -91,16 +91,19 @@ void bench(const Asked& asked, EngineOptions options) {
                             .step_tokens = std::max(asked.prompt, asked.sequences),
                             .logit_rows = asked.sequences};
   const auto checkpoint = open_checkpoint(asked.model);
+  const ModelSpec& spec = checkpoint->spec();
+  const double layers = spec.moe_layer_count();
+  bench::FetchBench fetch(15);
+  const double lookup_us = fetch.lookup_us(spec.experts_per_token);
+  const double question_us = fetch.question_us(spec.experts_per_token);
+  const bench::FetchBench::FetchTime one = fetch.fetch_time(expert_bytes(spec, options), 1);
   Engine engine(checkpoint, options, limits);
   const double resident_ms = decode(engine, asked).token_ms;
-  std::printf("%s, %d sequences, resident: %.3f ms a token\n", asked.model.c_str(), asked.sequences,
-              resident_ms);
-  const std::int64_t k = engine.spec().experts_per_token;
-  bench::FetchBench fetch(15);
-  const double lookup_us = fetch.lookup_us(k);
-  const double question_us = fetch.question_us(k);
-  const double layers = engine.spec().moe_layer_count();
-  const bench::FetchBench::FetchTime one = fetch.fetch_time(expert_bytes(engine.spec(), options), 1);
+  std::printf(
+      "%s, %d sequences, resident: %.3f ms a token; by itself a lookup takes %.1f us, a question %.1f, an "
+      "expert %.1f by dma, "
+      "%.1f by pull\n",
+      asked.model.c_str(), asked.sequences, resident_ms, lookup_us, question_us, one.dma_us, one.pull_us);
   std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s\n", "miss", "size", "ms", "hits", "misses",
               "load ms", "expected", "off by", "waits", "GiB");
   for (const std::string& miss : asked.misses)
