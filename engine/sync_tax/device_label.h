@@ -12,7 +12,8 @@ namespace moetune {
 enum class Mark : std::uint8_t {
   none,
   run_begins,  // its end is where the first decoded step of a run begins
-  step_ends    // its end is where a step ends and the next one begins
+  step_ends,   // its end is where a step ends and the next one begins
+  beside       // on a branch of the graph beside the others: it waits for none of them, nor they for it
 };
 
 struct DeviceLabel {

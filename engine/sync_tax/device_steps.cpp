@@ -34,13 +34,20 @@ StepInterval interval_of(const DeviceRecord& record) {
   return interval;
 }
 
+// All branches of a graph have the stream that it was launched on.
+std::int64_t branch_of(const DeviceRecord& record) {
+  constexpr std::int64_t beside = std::int64_t{1} << 32;
+  const bool is_beside = record.label != 0 && DeviceLabel::unpacked(record.label).mark == Mark::beside;
+  return record.stream + (is_beside ? beside : 0);
+}
+
 std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted) {
   std::vector<OnDevice> all;
   StreamOrder order;
   for (const DeviceRecord& record : sorted) {
     if (record.kind == Kind::host_call) continue;
     OnDevice one{interval_of(record), record.label != 0};
-    one.interval.begin_ns = order.begin_of(record.stream, record.begin_ns, record.end_ns);
+    one.interval.begin_ns = order.begin_of(branch_of(record), record.begin_ns, record.end_ns);
     all.push_back(one);
   }
   return all;

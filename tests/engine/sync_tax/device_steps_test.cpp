@@ -56,7 +56,7 @@ TEST(DeviceLabel, IsTheSameAfterPacking) {
                                   Activity::host_wait, Activity::nothing})
     for (const Row row : {Row::router, Row::attention, Row::other})
       for (const int layer : {-1, 0, 60, 4094})
-        for (const Mark mark : {Mark::none, Mark::run_begins, Mark::step_ends}) {
+        for (const Mark mark : {Mark::none, Mark::run_begins, Mark::step_ends, Mark::beside}) {
           const DeviceLabel label{activity, row, layer, mark};
           EXPECT_NE(label.packed(), 0U);
           EXPECT_EQ(DeviceLabel::unpacked(label.packed()), label);
@@ -111,6 +111,18 @@ TEST(DeviceSteps, WhatRunsOnAnotherStreamWaitsForNobody) {
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
   EXPECT_EQ(ns(one, Part::expert_loading), 20);
   EXPECT_EQ(one.hidden_ns[static_cast<std::size_t>(Part::expert_loading)], 40);
+}
+
+// What is fetched ahead runs on a branch of the same graph.
+TEST(DeviceSteps, ABranchBesideTheOthersWaitsForNobody) {
+  const DeviceLabel ahead{.activity = Activity::expert_copy, .layer = 1, .mark = Mark::beside};
+  const std::vector<DeviceRecord> records = {kernel(0, 10, marked(Mark::run_begins)), kernel(10, 70, ahead),
+                                             kernel(12, 60, op(Row::gate_up)),
+                                             kernel(60, 80, marked(Mark::step_ends))};
+  const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
+  EXPECT_EQ(ns(one, Row::gate_up), 48);
+  EXPECT_EQ(ns(one, Part::expert_loading), 2);
+  EXPECT_EQ(one.hidden_ns[static_cast<std::size_t>(Part::expert_loading)], 58);
 }
 
 TEST(DeviceSteps, AKernelThatDoesNothingIsALaunchGap) {
