@@ -165,17 +165,22 @@ void set_call_callbacks(CUpti_SubscriberHandle subscriber, bool on) {
   }
 }
 
+void unsubscribe(DeviceTrace::State& state) {
+  if (state.subscriber != nullptr) cupti().unsubscribe(std::exchange(state.subscriber, nullptr));
+}
+
 void subscribe(DeviceTrace::State& state) {
   cupti().check(cupti().subscribe(&state.subscriber, on_event, &state),
                 "subscribing (a profiler that runs this process has to be left out)");
-  for (const CUpti_CallbackId id :
-       {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
-    cupti().check(cupti().enable_callback(1, state.subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
-                  "asking for graph nodes");
-}
-
-void unsubscribe(DeviceTrace::State& state) {
-  if (state.subscriber != nullptr) cupti().unsubscribe(std::exchange(state.subscriber, nullptr));
+  try {
+    for (const CUpti_CallbackId id :
+         {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
+      cupti().check(cupti().enable_callback(1, state.subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
+                    "asking for graph nodes");
+  } catch (...) {
+    unsubscribe(state);
+    throw;
+  }
 }
 
 }  // namespace

@@ -13,16 +13,14 @@ tax() { timeout 40 "$bench" "$@" >> "$out/tax.txt" 2>> "$out/failed.txt" || echo
 
 : > "$out/tax.txt"
 : > "$out/failed.txt"
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.4 inject
+tax deepseek-v2-lite seconds=0.4 sequences=8 inject
 tax tiny-moe seconds=0.3 inject
-tax tiny-moe seconds=0.3 cuda_graph=off
 tax tiny-moe seconds=0.3 expert_cache=0.5
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 inject
+tax deepseek-v2-lite:fold=13 expert_quant=int4 seconds=0.3 expert_cache=0.5
+tax deepseek-v2-lite:fold=13 expert_quant=int4 seconds=0.3 expert_cache=0.5 miss=dma
 tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 sequences=32
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 cuda_graph=off
-tax qwen3-30b-a3b seconds=0.3 sequences=8
-tax deepseek-v2-lite seconds=0.3 sequences=8 inject
 tax deepseek-v2-lite seconds=0.3
-tax deepseek-v2-lite expert_quant=int4 seconds=0.3 expert_cache=0.5
-tax deepseek-v2-lite expert_quant=int4 seconds=0.3 expert_cache=0.5 miss=dma
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.3 cuda_graph=off
 tax mixtral-8x7b:layers=16 expert_quant=int4 seconds=0.3
 [[ -s $out/failed.txt ]] || rm "$out/failed.txt"
