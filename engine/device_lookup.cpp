@@ -58,7 +58,7 @@ void DeviceLookUp::run_wave(const Tensor& ids, bool asks) {
                             .fetch = memory_.fetch()});
   FetchExperts fetch = fetch_of(memory_.fetch());
   fetch.counters = memory_.state().counters;
-  run(*device_, fetch);
+  for (int times = 0; times < fetches_; ++times) run(*device_, fetch);
 }
 
 void DeviceLookUp::fetch_ahead(int moe_layer, const Tensor& ids, bool is_between_steps) {

@@ -35,6 +35,7 @@ class DeviceLookUp {
   // (layers, experts) i32: slots, -1: not resident
   const Tensor& tables() const { return memory_.state().slot_of; }
 
+  void repeat_fetches(int times) { fetches_ = times; }
   void clear();
   void reset_counters() { memory_.reset_counters(*device_); }
   SlotCounters counters() const { return memory_.counters(*device_); }  // waits for the device
@@ -54,6 +55,7 @@ class DeviceLookUp {
   std::byte* slots_;
   SlotMemory memory_;
   int moe_layer_ = 0;
+  int fetches_ = 1;
   std::unique_ptr<SideBranch> side_;  // made when it is needed first
 };
 

@@ -477,12 +477,27 @@ void Engine::observe_routing(RoutingObserver observer) {
 void Engine::observe_next_gate(GateObserver observer) { impl_->ranks.front()->gate_observer = std::move(observer); }
 
 void Engine::record_steps(StepRecorder* recorder) {
-  if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)
-    throw InputError("recorded steps", "device cuda",
-                     "cpu: the scopes of the host see launches, not kernels");
   Rank& first = *impl_->ranks.front();
+  if (recorder != nullptr) {
+    const bool is_on_gpu = !shares_host_memory(first.device);
+    if (is_on_gpu && recorder->labels() == nullptr && recorder->detail() == StepRecorder::Detail::ops)
+      throw InputError("recorded steps", "ops of a GPU without labels", "labels, or lengths alone");
+    if (!is_on_gpu && recorder->labels() != nullptr)
+      throw InputError("recorded steps", "labels on a CPU", "none: its ops are timed by the host");
+    if (recorder->labels() != nullptr && std::exchange(first.labelled_by, recorder->labels()->number()) != recorder->labels()->number() &&
+        first.decode_loop)
+      first.decode_loop->forget_graphs();
+  }
   first.recorder = recorder;
   if (first.cache) first.cache->record_loads(recorder);
+}
+
+void Engine::inject(const Injection& losses) {
+  for (const auto& rank : impl_->ranks) {
+    rank->injected = losses;
+    if (rank->decode_loop) rank->decode_loop->forget_graphs();
+    if (rank->cache) rank->cache->repeat_fetches(losses.expert_reads);
+  }
 }
 
 void Engine::force_routing(const RoutingSource& source) {

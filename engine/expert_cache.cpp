@@ -137,7 +137,7 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   // Tables first: from memory that is not pinned they are copied while the device has nothing to do yet.
   upload_changed_tables(moe_layer_);
   try {
-    store_->load_all(*device_, *host_, wanted);
+    for (int fetch = 0; fetch < fetches_; ++fetch) store_->load_all(*device_, *host_, wanted);
   } catch (...) {  // what was not brought in must not be taken for resident later
     for (const std::int32_t expert : experts) directory_.remove(moe_layer_, expert);
     upload_changed_tables(moe_layer_);

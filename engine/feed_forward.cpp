@@ -21,6 +21,7 @@
 #include "kernels/rms_norm.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
+#include "kernels/spin.h"
 
 namespace moetune {
 namespace {
@@ -42,18 +43,25 @@ struct Chosen {
   Tensor weights;  // (tokens, k)
 };
 
-// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read beyond the scores.
+// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read
+// beyond the scores.
 void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   const int k = rank.top_k;
   std::vector<std::int32_t>& given = rank.chosen_ids;
   given.assign(static_cast<std::size_t>(ids.elements()), -1);
   rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), k);
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
+    const auto place = [&] {
+      return fmt::format("forced routing, layer {}, token {} of the step", layer,
+                         i / static_cast<std::size_t>(k));
+    };
     if (given[i] < -1 || given[i] >= rank.spec->experts)  // -1: no expert
-      throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("-1 .. {}", rank.spec->experts - 1));
-    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
-      if (given[i] >= 0 && given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
+      throw InputError(place(), fmt::format("expert {}", given[i]),
+                       fmt::format("-1 .. {}", rank.spec->experts - 1));
+    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i;
+         ++before)
+      if (given[i] >= 0 && given[before] == given[i])
+        throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
   }
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
@@ -121,13 +129,16 @@ Chosen route(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, 
   const ChangeRoute change = changes_to(rank, router.route, moe_layer);
   if (rank.host_router) {
     on_host(rank, [&rank, router, change, layer] {
-      const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, router, change, layer);
+      const HostScope on_host_scope(rank.recorder, Activity::compute, Row::router);
+      const std::span<const std::int32_t> ids =
+          rank.host_router->route(rank.device, rank.host, router, change, layer);
       rank.chosen_ids.assign(ids.begin(), ids.end());
     });
   } else {
     run(rank.device, router);
     if (change.changes()) run(rank.device, change);
   }
+  if (rank.injected.router_spin_ns > 0) run(rank.device, Spin{.ns = rank.injected.router_spin_ns});
   if (rank.prefetcher) rank.prefetcher->ask(rank, layer, tokens);
   return {router.route.ids, router.route.weights};
 }
@@ -156,7 +167,8 @@ void look_ahead(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
     rank.gate_ahead = std::make_unique<GateAhead>(rank.device, *rank.spec, tokens);
   const int foreseen = static_cast<int>(next - routes.begin());
   ask_gate(rank, *rank.gate_ahead, foreseen, tokens);
-  rank.gate_observer(foreseen, answer_of_gate(rank, *rank.gate_ahead, tokens), static_cast<int>(tokens), rank.top_k);
+  rank.gate_observer(foreseen, answer_of_gate(rank, *rank.gate_ahead, tokens), static_cast<int>(tokens),
+                     rank.top_k);
 }
 
 // What the host does between routing and experts, where it must know: the first wave.
@@ -205,13 +217,18 @@ void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
 
 void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
   with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
+    // Its rows are scratch: written more than once they change nothing.
+    ExpertFfn once_more = ffn;
+    once_more.after_gate_up = nullptr;
+    for (int more = 1; more < rank.injected.expert_reads; ++more) run(rank.device, once_more);
     run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
   });
 }
 
-// The device looks up and fetches: what that takes is loading, whether something was missing or not. The next layer's guesses
-// go beside the last wave.
-void look_up_on_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int wave, int waves) {
+// The device looks up and fetches: what that takes is loading, whether something was missing or not. The next
+// layer's guesses go beside the last wave.
+void look_up_on_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int wave,
+                       int waves) {
   const OpScope scope(rank.recorder, Activity::expert_copy);
   if (wave == 0)
     rank.cache->first_device_wave(moe_layer, chosen.ids);
@@ -220,7 +237,8 @@ void look_up_on_device(Rank& rank, const Tensor& x, const Chosen& chosen, int la
   if (rank.prefetcher && wave == waves - 1) rank.prefetcher->after_lookup(rank, layer, moe_layer, x.dim(0));
 }
 
-void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int waves) {
+void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
+                         int waves) {
   for (int wave = 0; wave < waves; ++wave) {
     look_up_on_device(rank, x, chosen, layer, moe_layer, wave, waves);
     run_wave(rank, x, chosen);
@@ -228,7 +246,8 @@ void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int 
 }
 
 // The first wave is there: host_part(). Recorded, a step has as many as it may ever need.
-void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int waves) {
+void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
+                       int waves) {
   run_wave(rank, x, chosen);
   for (int wave = 1; wave < waves && (rank.pieces != nullptr || !rank.cache->is_last_wave()); ++wave) {
     on_host(rank, [&rank, layer, moe_layer, tokens = x.dim(0)] {
@@ -247,14 +266,16 @@ void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int
   run_wave(rank, x, chosen);
   on_host(rank, [&rank, moe_layer, rows = ffn_of(rank, x, chosen).rows] {
     rank.cache->promote_outside();
-    const OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
-    rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(), rows);
+    const HostScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(),
+                               rows);
   });
 }
 
-// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for one token sum the
-// choices up as they go.
-void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, const Tensor& y) {
+// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for
+// one token sum the choices up as they go.
+void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
+                 const Tensor& y) {
   const bool device_decides = rank.cache->looks_up_on_device();
   if (!device_decides && !rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
   const int waves = rank.cache->waves_at_most(moe_layer, x.dim(0), rank.top_k);
@@ -268,7 +289,8 @@ void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, i
   } else {
     run_waves_of_host(rank, x, chosen, layer, moe_layer, waves);
   }
-  run(rank, Row::down_combine, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+  run(rank, Row::down_combine,
+      Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
 void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {

@@ -14,6 +14,7 @@
 #include "engine/kv_cache.h"
 #include "engine/scratch.h"
 #include "engine/shard.h"
+#include "engine/sync_tax/injection.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "engine/weights.h"
 #include "kernels/collective.h"
@@ -64,6 +65,8 @@ struct Rank {
   std::vector<std::int32_t> guessed_ids;  // of a later layer
   double communication_seconds = 0.0;
   StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
+  std::int64_t labelled_by = 0;             // number of the TraceLabels that know the graphs' nodes; 0: none
+  Injection injected;
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
   GraphPieces* pieces = nullptr;            // while a step is recorded
 

@@ -100,12 +100,18 @@ bool run_as_prompt(Cuda& cuda, const ExpertFfn& op) {
                           .ids = op.ids.i32(),
                           .ids_stride = op.ids.stride(0),
                           .slot_of_expert = op.slot_of_expert.i32(),
-                          .y = {op.rows.f32(), op.rows.stride(1)}});
+                          .y = {op.rows.f32(), op.rows.stride(1)},
+                          .after_gate_up = op.after_gate_up});
   return true;
+}
+
+void tell_gate_up_is_enqueued(const ExpertFfn& op) {
+  if (op.after_gate_up != nullptr) (*op.after_gate_up)();
 }
 
 void run_many(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
   cuda::run_gate_up_many(cuda, op.layout.gate.type, work);
+  tell_gate_up_is_enqueued(op);
   cuda::run_down_many(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
 }
 
@@ -163,6 +169,7 @@ void run(Cuda& cuda, const ExpertFfn& op) {
   work.is_activated_f32 =
       work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
   cuda::run_gate_up(cuda, op.layout.gate.type, work);
+  tell_gate_up_is_enqueued(op);
   run_rows(cuda, op, work);
 }
 
@@ -175,6 +182,7 @@ void run(Cuda& cuda, const RoutedFfn& op) {
       type == op.ffn.layout.down.type && cuda::is_few(type, work)) {
     work.is_activated_f32 = true;
     cuda::run_gate_up_few(cuda, type, work);
+    tell_gate_up_is_enqueued(op.ffn);
     return cuda::run_down_few(cuda, type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));
   }
   if (is_many(op.ffn, work)) {
@@ -183,6 +191,7 @@ void run(Cuda& cuda, const RoutedFfn& op) {
   }
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
+  tell_gate_up_is_enqueued(op.ffn);
   if (cuda::down_joins(work.entries))
     return cuda::run_down_joined(cuda, op.ffn.layout.down.type, work, cuda::rows_of(op.weights),
                                  cuda::rows_of(op.y));

@@ -22,7 +22,7 @@ struct ExpertFfn {
   const void* slots = nullptr;  // slot s starts at slots + s * layout.bytes
   ExpertLayout layout;
   Tensor rows;  // (tokens, k, hidden) f32, written where the expert is in this wave
-  // Called between the two products, by a CPU only: for those who time them. Null: nobody does.
+  // Called between the two products: on a CPU when the first is done, on a GPU when it is enqueued. Null: nobody asks.
   const std::function<void()>* after_gate_up = nullptr;
 };
 void run(Cpu& cpu, const ExpertFfn& op);

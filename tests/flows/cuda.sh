@@ -10,7 +10,7 @@ python3 -c 'import json, sys; answer = json.loads(sys.argv[1]); assert ("gpu" in
   fail "the probe's answer is not one line of JSON: $probe"
 
 if [[ $probe != *'"gpu"'* ]]; then
-  for command in "tune --max-trials 1" "measure" "logits --tokens 1 --out a.npy"; do
+  for command in "tune --max-trials 1" "measure" "tax" "logits --tokens 1 --out a.npy"; do
     # shellcheck disable=SC2086
     expect_exit 2 "$MOETUNE" $command --device cuda
     expect_in err.txt "--device: 'cuda': .+ \(accepted: auto, cpu\)"
@@ -49,6 +49,28 @@ assert first["metrics"]["kl_mean"]["value"] < 1e-3, first["metrics"]["kl_mean"]
 profile = json.load(open("run/profile.json"))
 assert profile["hardware"]["device"] == gpu["name"], profile["hardware"]
 PY
+
+# The account of a token: parts add up, and every kernel belongs to an op. Without CUPTI it says where it was looked for.
+code=0
+"$MOETUNE" tax --device cuda --budget 1s --timeline timeline.json --json >out.txt 2>err.txt || code=$?
+if [[ $code == 2 ]]; then
+  expect_in err.txt 'libcupti\.so'
+  echo "no CUPTI: the tax of a GPU was not tested" >&2
+else
+  [[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "tax --device cuda: exit code $code"; }
+  python3 - <<'PY' || fail "tax --device cuda --json is not what it should be"
+import json
+document = json.load(open("out.txt"))
+assert document["recording"]["unlabelled_kernels"] == 0, document["recording"]
+for one in (document["decode"], document["prefill"]):
+    if "refused" not in one:
+        total = sum(one["exposed_ms"].values()) + one["unexplained_ms"]
+        assert abs(total - one["token_ms"]) < 1e-6 * one["token_ms"], (total, one["token_ms"])
+        assert one["rows_ms"]["router"] > 0 and one["rows_ms"]["gate_up"] > 0, one["rows_ms"]
+PY
+  expect_exit 0 "$MOETUNE" tax --import timeline.json
+  expect_in out.txt 'Every kernel is known by its name'
+fi
 
 # Energy per token where the GPU counts it: ten times a second, so that each process has to measure for a third of one.
 expect_exit 0 "$MOETUNE" measure --device cuda --budget 10s --json

@@ -297,7 +297,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   std::optional<TaxResult> tax;
   const auto record = [&](std::size_t fewest_turns) {
     progress("recording where the time goes");
-    tax = measure_tax(engine, setup_.workload, text_, 0.0, {}, fewest_turns);
+    tax = measure_tax(engine, setup_.workload, text_, 0.0, {}, nullptr, fewest_turns);
   };
   const auto record_task = [&]() -> std::optional<double> {
     if (!can_record) return std::nullopt;
