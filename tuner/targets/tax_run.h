@@ -76,7 +76,7 @@ PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource
 // its own.
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
                       const std::function<void(const std::string& words)>& progress,
-                      const PlainRuns* plain = nullptr);
+                      const PlainRuns* plain = nullptr, std::size_t fewest_turns = kFewestTurns);
 
 // tax_token_ms (the time of the recording's own plain tokens), tax_<part>_ms and tax_unexplained_ms, which
 // add up to it, and tax_share. Empty where it was refused.
