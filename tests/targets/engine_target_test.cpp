@@ -136,14 +136,14 @@ TEST_F(EngineTargetTest, RoutingRulesAreJudgedLikeQuantization) {
   const Metrics rerouted = metrics_of({{"reroute_margin", "0.15"}, {"expert_cache", "0.5"}});
   EXPECT_GT(rerouted.at("route_flip_rate").value, 0.0);
   EXPECT_LT(rerouted.at("router_mass").value, 1.0);
-  EXPECT_GT(rerouted.at("cache_hit").value, plain.at("cache_hit").value);
   const Metrics resident = metrics_of({{"reroute_margin", "0.15"}, {"expert_cache", "1"}});
   EXPECT_EQ(resident.at("route_flip_rate").value, 0.0) << "nothing is missing";
 
   const Metrics prefetched = metrics_of({{"prefetch", "next_gate"}, {"expert_cache", "0.5"}});
   EXPECT_EQ(prefetched.at("kl_mean").value, plain.at("kl_mean").value);
   EXPECT_GT(prefetched.at("prefetch_in_vain").value, 0.0);
-  EXPECT_GT(prefetched.at("cache_hit").value, plain.at("cache_hit").value);
+  // How many hits either brings is a matter of engine/route_changes_test.cpp and prefetch_test.cpp, which
+  // compare over the same tokens: a target runs as many as time allows.
 }
 
 TEST_F(EngineTargetTest, EveryGoldenLayoutCanBeMeasured) {

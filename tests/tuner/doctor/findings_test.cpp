@@ -196,7 +196,7 @@ TEST(Findings, TheGravestComesFirst) {
 TEST(Findings, BottleneckRule) {
   BoxFacts box = healthy_box();
   GpuState& gpu = box.gpus[0];
-  gpu.used_bytes = *gpu.memory_bytes;
+  gpu.used_bytes = gpu.memory_bytes;
   gpu.processes = {{.pid = 1, .name = "moetune", .bytes = 1, .is_ours = true}};
   gpu.busy_percent = kBusyPercent - 1;
   gpu.link_gb_per_s = kBusyLinkShare * 55.2 + 0.1;
