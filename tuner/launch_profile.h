@@ -34,6 +34,9 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
 
 // A trial as it stands in a profile.
 ProfilePoint profile_point(const Trial& trial);
+
+// Every point that a profile holds, each trial once: the front, then what is not on it.
+std::vector<ProfilePoint> points_of(const LaunchProfile& profile);
 // What a profile holds about one of its points, as a trial's metrics.
 Metrics metrics_of(const ProfilePoint& point);
 
