@@ -222,6 +222,17 @@ Metrics metrics_of(const ProfilePoint& point) { return metrics_of(point.evidence
 
 ProfilePoint profile_point(const Trial& trial) { return point_of(trial); }
 
+std::vector<ProfilePoint> points_of(const LaunchProfile& profile) {
+  std::vector<ProfilePoint> points = profile.front;
+  const auto add = [&](const ProfilePoint& point) {
+    if (std::ranges::find(points, point.trial, &ProfilePoint::trial) == points.end()) points.push_back(point);
+  };
+  add(profile.recommended);
+  if (profile.default_point) add(*profile.default_point);
+  if (profile.runner_up) add(*profile.runner_up);
+  return points;
+}
+
 json to_json_value(const LaunchProfile& profile) {
   json object = to_json_value(profile.recommended);
   object["schema"] = LaunchProfile::schema_version;

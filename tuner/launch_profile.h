@@ -38,6 +38,10 @@ ProfilePoint profile_point(const Trial& trial);
 // What a trial measured as a profile holds it, sorted by metric, and back.
 std::vector<Evidence> evidence_of(const Metrics& metrics);
 Metrics metrics_of(std::span<const Evidence> evidence);
+
+// Every point that a profile holds, each trial once: the front, then what is not on it.
+std::vector<ProfilePoint> points_of(const LaunchProfile& profile);
+// What a profile holds about one of its points, as a trial's metrics.
 Metrics metrics_of(const ProfilePoint& point);
 
 nlohmann::json to_json_value(const LaunchProfile& profile);

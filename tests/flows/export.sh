@@ -57,6 +57,16 @@ expect_in out.txt "max-num-seqs is NOT in the server's --help"
 expect_exit 2 "$MOETUNE" export own.json --server ollama --check
 expect_in err.txt "'ollama serve --help'"
 
+# Any point of the front, by its trial; the page has the same flags for each.
+python3 - > trial.txt <<'PY'
+import json
+profile = json.load(open("own.json"))
+print(profile["default"]["trial"])
+PY
+expect_exit 0 "$MOETUNE" export own.json --trial "$(cat trial.txt)" --server vllm --server-model Qwen/Qwen3-30B-A3B
+expect_exit 2 "$MOETUNE" export own.json --trial 99999 --server vllm --server-model m
+expect_in err.txt "^moetune: --trial: 99999 .accepted: one of the profile's: "
+
 # What is missing or wrong is named.
 expect_exit 2 "$MOETUNE" export own.json --server vllm
 expect_in err.txt '^moetune: --server-model: not given'

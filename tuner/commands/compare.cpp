@@ -57,24 +57,13 @@ std::vector<ProfilePoint> points_of_log(const std::string& file) {
   return points;
 }
 
-std::vector<ProfilePoint> points_of_profile(const LaunchProfile& profile) {
-  std::vector<ProfilePoint> points = profile.front;
-  const auto add = [&](const ProfilePoint& point) {
-    if (std::ranges::find(points, point.trial, &ProfilePoint::trial) == points.end()) points.push_back(point);
-  };
-  add(profile.recommended);
-  if (profile.default_point) add(*profile.default_point);
-  if (profile.runner_up) add(*profile.runner_up);
-  return points;
-}
-
 // Of a run all its trials; of a profile alone those that it holds.
 Source source_of(const std::string& argument) {
   const std::string file = profile_file(argument);
   LaunchProfile profile = load_launch_profile(file);
   const std::string log = (fs::path(file).parent_path() / "trials.jsonl").string();
   const bool is_run = fs::path(file).filename() == "profile.json" && fs::exists(log);
-  std::vector<ProfilePoint> points = is_run ? points_of_log(log) : points_of_profile(profile);
+  std::vector<ProfilePoint> points = is_run ? points_of_log(log) : points_of(profile);
   return {argument.empty() ? fs::path(file).parent_path().string() : argument, std::move(profile),
           std::move(points)};
 }

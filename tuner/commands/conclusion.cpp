@@ -10,6 +10,7 @@
 #include "engine/data_files.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
+#include "tuner/commands/export_model.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/table.h"
 #include "tuner/durable_file.h"
@@ -84,6 +85,15 @@ std::vector<Confirmation> confirmations_of(const std::optional<LaunchProfile>& e
                                                                            : std::vector<Confirmation>{};
 }
 
+// What --model was given in that command line; empty: the default.
+std::string model_argument(const std::vector<std::string>& command) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == "--model" && i + 1 < command.size()) return command[i + 1];
+    if (command[i].starts_with("--model=")) return command[i].substr(std::string("--model=").size());
+  }
+  return "";
+}
+
 // left_as_is: as in Conclusion.
 Conclusion concluded(RunReport read, const std::string& gate, const std::string& left_as_is) {
   Conclusion conclusion{.report = std::move(read), .profile = {}, .left_as_is = left_as_is};
@@ -98,16 +108,17 @@ Conclusion concluded(RunReport read, const std::string& gate, const std::string&
                     .caution = recommendation.caution};
   report.confirmations = confirmations_of(earlier_profile(report.run_path), report);
   const bool writes = left_as_is.empty();
-  if (writes) write_report_files(report);
   const std::string profile_file = profile_file_in(report.run_path);
   if (recommendation.trial) {
     LaunchProfile profile = profile_of(report, recommendation);
     profile.confirmations = report.confirmations;
+    report.flags = flags_of_points(profile, model_argument(report.request.command));
     conclusion.profile = to_json_value(profile);
     if (writes) write_file_atomically(profile_file, conclusion.profile->dump(2) + "\n");
   } else if (writes) {
     fs::remove(profile_file);  // an earlier, laxer gate may have left one
   }
+  if (writes) write_report_files(report);
   if (recommendation.verdict == Recommendation::Verdict::nothing_measured ||
       recommendation.verdict == Recommendation::Verdict::nothing_keeps_slo)
     conclusion.code = ExitCode::no_feasible_configuration;

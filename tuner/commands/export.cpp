@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,13 +12,12 @@
 #include <fmt/ranges.h>
 
 #include "engine/data_files.h"
-#include "engine/dense_shapes.h"
-#include "engine/facts/knobs.h"
-#include "engine/shard.h"
 #include "tuner/child_output.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/export_model.h"
 #include "tuner/commands/profile_argument.h"
+#include "tuner/commands/quantities.h"
 #include "tuner/commands/table.h"
 #include "tuner/export/claims.h"
 #include "tuner/export/formats.h"
@@ -44,30 +44,10 @@ struct ExportOptions {
   std::string image;
   std::string explain;
   std::map<std::string, std::string> given;
+  std::int64_t trial = -1;  // below 0: the recommended one
   bool check = false;
   bool nearest = false;
 };
-
-ExportModel facts_of(const ModelSpec& spec, const LaunchProfile& profile, const KnobNames& names) {
-  EngineOptions options;
-  for (const auto& [knob, value] : profile.recommended.configuration)
-    if (const KnobName* const name = names.find(knob)) set_knob(options, name->knob, value);
-  options.tensor_parallel = 1;
-  ExportModel model{
-      .architecture = spec.architecture,
-      .experts = spec.experts,
-      .routing_layers = spec.moe_layer_count(),
-      .leading_dense_layers = 0,
-      .expert_bytes = spec.moe_layer_count() > 0 ? expert_layout(spec, options, Shard{}).bytes : 0,
-      .shipped = {{"router_top_k", std::to_string(spec.experts_per_token)},
-                  {"expert_quantization", std::string(name_of(spec.checkpoint_type))},
-                  {"dense_quantization", std::string(name_of(spec.dense_number_type()))}}};
-  for (const bool routes : spec.moe_layers) {
-    if (routes) break;
-    ++model.leading_dense_layers;
-  }
-  return model;
-}
 
 // What is a path of this machine is mounted at the same place: a folder itself, a file with its neighbours
 // (shards).
@@ -94,6 +74,21 @@ int gpus_of(const LaunchProfile& profile, const ServerTable& table) {
     if (found != profile.recommended.configuration.end()) gpus = std::max(gpus, std::stoi(found->second));
   }
   return gpus;
+}
+
+// Another point of the profile in the place of the recommended one.
+void take_point(LaunchProfile& profile, std::int64_t trial) {
+  if (trial == profile.recommended.trial) return;
+  std::string known = std::to_string(profile.recommended.trial);
+  for (const ProfilePoint& point : points_of(profile)) {
+    if (point.trial == trial) {
+      profile.recommended = point;
+      profile.confirmations.clear();  // of another configuration
+      return;
+    }
+    if (point.trial != profile.recommended.trial) known += ", " + std::to_string(point.trial);
+  }
+  throw InputError("--trial", std::to_string(trial), "one of the profile's: " + known);
 }
 
 ExitCode check_installed(ServerCommand& command, const ServerTable& table, const Console& console) {
@@ -128,7 +123,8 @@ ExitCode run_export(ExportOptions options) {
   const ServerTable& table = server_named(tables, "--server", options.server);
   const KnobNames names = read_knob_names(server_tables_folder() + "/names.json");
   const std::string file = profile_file(options.profile);
-  const LaunchProfile profile = load_launch_profile(file);
+  LaunchProfile profile = load_launch_profile(file);
+  if (options.trial >= 0) take_point(profile, options.trial);
 
   std::string service = "moetune-" + table.server;
   std::ranges::replace(service, '.', '-');
@@ -149,7 +145,7 @@ ExitCode run_export(ExportOptions options) {
                       .take_nearest = options.nearest};
   if (!options.version.empty()) is_older(options.version, table.version);  // refuses what is no version
   if (const std::optional<ModelSpec> spec = model_of_profile(profile, options.model))
-    inputs.model = facts_of(*spec, profile, names);
+    inputs.model = export_model(*spec, profile, names);
 
   ServerCommand command = translate(profile, table, names, inputs);
   const ExitCode code = options.check ? check_installed(command, table, options.console) : ExitCode::done;
@@ -178,6 +174,12 @@ Command add_export_command(CLI::App& program) {
   add_text_option(command, "--format", options->format, "shell|json|yaml|compose|k8s", "What to print");
   add_text_option(command, "--server-version", options->version, "V",
                   "Of the server; default the one its table was read from");
+  add_parsed_option(
+      command, "--trial", options->trial,
+      [](const std::string& flag, const std::string& text) {
+        return parse_whole_number(flag, text, 0, std::numeric_limits<std::int64_t>::max());
+      },
+      "N", "Another point of the profile's front than the recommended one");
   const auto add_given = [&](const char* flag, const char* name, const char* type, const char* help) {
     add_read_option(
         command, flag, [options, name](const std::string& text) { options->given[name] = text; }, type, help);

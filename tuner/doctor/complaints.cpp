@@ -48,7 +48,7 @@ Answer slower_with_two_cards(const BoxFacts& box, const std::vector<Finding>& fi
 
 Answer slow_first_token(const std::vector<Finding>& findings) {
   return {"seconds to the first token",
-          found(findings, {"swapping", "waits_for_copies", "pcie_narrow", "pcie_slow", "link_below_its_rate",
+          found(findings, {"swapping", "waits_for_copies", "waits_in_turns", "pcie_narrow", "pcie_slow", "link_below_its_rate",
                            "numa_far_from_gpu", "gpu_throttled", "build_without_cuda", "gpu_unusable",
                            "swap_used", "cpu_quota"}),
           "a prompt uses nearly every expert once: what is not resident is copied for it. moetune tax shows "
@@ -58,7 +58,7 @@ Answer slow_first_token(const std::vector<Finding>& findings) {
 
 Answer full_but_idle(const BoxFacts& box, const std::vector<Finding>& findings) {
   Answer answer{"memory is full, but the GPU idles",
-                found(findings, {"waits_for_copies", "waits_for_launches"}),
+                found(findings, {"waits_for_copies", "waits_in_turns", "waits_for_launches"}),
                 "run doctor while the server works: it needs the card's utilisation and the link's rate of "
                 "that moment"};
   const bool looked = std::ranges::any_of(box.gpus, [&](const GpuState& gpu) {

@@ -1,5 +1,4 @@
 #include "tuner/doctor/findings.h"
-#include "tuner/counted.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,6 +6,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "tuner/counted.h"
 
 namespace moetune {
 namespace {
@@ -203,21 +204,29 @@ void add_host(const BoxFacts& box, Findings& findings) {
 void add_bottlenecks(const BoxFacts& box, Findings& findings) {
   for (const GpuState& gpu : box.gpus) {
     const std::string which = fmt::format("{} {}", gpu.name, gpu.bus_id);
+    const auto seen = [&] {
+      return fmt::format("{}: kernels run {} % of the time while the link carries {:.1f} of {:.1f} GB/s", which,
+                         *gpu.busy_percent, *gpu.link_gb_per_s, *box.pinned_gb_per_s);
+    };
     if (const Bottleneck found = bottleneck_of(box, gpu); found == Bottleneck::copies)
       findings.push_back(
           {"waits_for_copies", Severity::warning,
-           fmt::format("{}: kernels run {} % of the time while the link carries {:.1f} of {:.1f} GB/s", which,
-                       *gpu.busy_percent, *gpu.link_gb_per_s, *box.pinned_gb_per_s),
+           seen(),
            "it waits for experts on their way from the host",
            "more of them resident (expert_cache), fewer bits (expert_quant), a better policy ('moetune "
            "trace')"});
     else if (found == Bottleneck::launches_or_synchronisation)
       findings.push_back(
           {"waits_for_launches", Severity::warning,
-           fmt::format("{}: kernels run {} % of the time and the link is idle", which, *gpu.busy_percent),
+           seen(),
            "it waits for the host: launches, or answers the host waits for",
            "CUDA graphs, routing on the GPU, more sequences side by side; 'moetune tax --import' says "
            "which"});
+    else if (found == Bottleneck::copies_in_turns)
+      findings.push_back({"waits_in_turns", Severity::warning, seen(),
+                          "copies of experts and waits for the host take turns: neither runs beside the other, or beside "
+                          "kernels",
+                          "prefetch and CUDA graphs let them overlap; 'moetune tax --import' says what is exposed"});
   }
 }
 
@@ -243,8 +252,9 @@ Bottleneck bottleneck_of(const BoxFacts& box, const GpuState& gpu) {
                           ? static_cast<double>(*gpu.used_bytes) / static_cast<double>(*gpu.memory_bytes)
                           : 0.0;
   if (*gpu.busy_percent == 0 || held < 0.25 || *gpu.busy_percent >= kBusyPercent) return Bottleneck::none;
-  return *gpu.link_gb_per_s > kBusyLinkShare * *box.pinned_gb_per_s ? Bottleneck::copies
-                                                                    : Bottleneck::launches_or_synchronisation;
+  const double link_share = *gpu.link_gb_per_s / *box.pinned_gb_per_s;
+  if (link_share > kBusyLinkShare) return Bottleneck::copies;
+  return link_share > kQuietLinkShare ? Bottleneck::copies_in_turns : Bottleneck::launches_or_synchronisation;
 }
 
 std::vector<Finding> findings_of(const BoxFacts& box) {

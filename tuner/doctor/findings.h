@@ -28,13 +28,15 @@ struct Finding {
 // The gravest first, otherwise in a fixed order.
 std::vector<Finding> findings_of(const BoxFacts& box);
 
-// What a running GPU waits for. link_share: of its measured rate. The rules: kernels run less than 70 % of
-// the time, and the link is above 85 % of its rate: copies; both low: launches or synchronisation.
-enum class Bottleneck : std::uint8_t { unknown, none, copies, launches_or_synchronisation };
+// What a running GPU waits for. The rules: kernels run less than 70 % of the time, and the link is above 85 % of
+// its measured rate: copies; both low, the link below half of its rate: launches or synchronisation; between
+// the two: each in its turn.
+enum class Bottleneck : std::uint8_t { unknown, none, copies, copies_in_turns, launches_or_synchronisation };
 Bottleneck bottleneck_of(const BoxFacts& box, const GpuState& gpu);
 
 inline constexpr int kBusyPercent = 70;
 inline constexpr double kBusyLinkShare = 0.85;
+inline constexpr double kQuietLinkShare = 0.5;
 // Above it pages of running processes are on their way, at the speed of a disk.
 inline constexpr double kSwappingMbPerS = 25.0;
 inline constexpr int kForeignBusyPercent = 10;

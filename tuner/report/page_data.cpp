@@ -154,6 +154,21 @@ json measure_words(const RunReport& report) {
   return words;
 }
 
+json flags_json(const RunReport& report) {
+  json trials = json::object();
+  for (const auto& [trial, servers] : report.flags) {
+    json list = json::array();
+    for (const PointFlags& flags : servers)
+      list.push_back({{"server", flags.server},
+                      {"name", flags.name},
+                      {"text", flags.text},
+                      {"lost", flags.lost},
+                      {"problem", flags.problem}});
+    trials[std::to_string(trial)] = list;
+  }
+  return trials;
+}
+
 }  // namespace
 
 json page_data(const RunReport& report) {
@@ -218,6 +233,8 @@ json page_data(const RunReport& report) {
                    {"recommended", number_or_null(report.verdict.recommended)},
                    {"runner_up", number_or_null(report.verdict.runner_up)},
                    {"measure", measure_words(report)}};
+  document["run"] = report.run_path;
+  document["flags"] = flags_json(report);
   document["reasons"] = reasons.texts();
   document["stopped"] = stopped.texts();
   return document;

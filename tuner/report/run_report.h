@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/launch_profile.h"
+#include "tuner/export/point_flags.h"
 #include "tuner/final_round.h"
 #include "tuner/objective.h"
 #include "tuner/run_directory.h"
@@ -38,6 +40,9 @@ struct RunReport {
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
   Verdict verdict;
   std::vector<Confirmation> confirmations;  // of what is recommended, from profile.json; oldest first
+
+  std::map<std::int64_t, std::vector<PointFlags>>
+      flags;  // of each server, by trial: the points of the profile
 
   const Trial& trial(std::int64_t number) const { return trials.at(static_cast<std::size_t>(number)); }
   // With the times of the final round, where it was in it.

@@ -67,6 +67,13 @@ def picking(browser):
             assert f"--set {cells[0]}={cells[1]}" in command, f"{cells} is not in {command}"
     next(button for button in browser.find_all("#picked button") if button.text == "Pick the recommended one").click()
     assert heading() == first
+    # Its flags, for each server that is chosen; the choice stays when another point is picked.
+    choose = lambda: browser.find("#picked select")
+    next(option for option in choose().find_elements("css selector", "option") if option.text == "Ollama").click()
+    assert "OLLAMA_NUM_PARALLEL=" in browser.find("#server-flags").text, browser.find("#server-flags").text
+    next(button for button in browser.find_all("#picked button") if button.text == "Pick the default").click()
+    assert choose().get_attribute("value") == "ollama" and "--trial 0 --server ollama" in browser.find("#server-flags").text
+    next(button for button in browser.find_all("#picked button") if button.text == "Pick the recommended one").click()
     # By the mouse: the default is a square somewhere on the chart.
     browser.run("document.querySelector('#front-chart .point.default').dispatchEvent(new MouseEvent('click', {bubbles: true, "
                 "clientX: document.querySelector('#front-chart .point.default').getBoundingClientRect().x + 5, "

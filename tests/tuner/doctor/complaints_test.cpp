@@ -74,7 +74,7 @@ TEST(Complaints, SecondsToTheFirstToken) {
 
 TEST(Complaints, MemoryFullButGpuIdleAtForty) {
   BoxFacts box = box_with({working_gpu()});
-  expect_cause(answer(box, full_but_idle), "kernels run 40 % of the time and the link is idle");
+  expect_cause(answer(box, full_but_idle), "kernels run 40 % of the time while the link carries 0.2");
   box.gpus[0].link_gb_per_s = 22.0;
   expect_cause(answer(box, full_but_idle), "kernels run 40 % of the time while the link carries");
   box.gpus[0].busy_percent = 95;

@@ -203,6 +203,9 @@ TEST(Findings, BottleneckRule) {
   EXPECT_EQ(bottleneck_of(box, gpu), Bottleneck::copies);
   expect_only(box, "waits_for_copies", Severity::warning);
   gpu.link_gb_per_s = kBusyLinkShare * 55.2 - 0.1;
+  EXPECT_EQ(bottleneck_of(box, gpu), Bottleneck::copies_in_turns);
+  expect_only(box, "waits_in_turns", Severity::warning);
+  gpu.link_gb_per_s = kQuietLinkShare * 55.2 - 0.1;
   EXPECT_EQ(bottleneck_of(box, gpu), Bottleneck::launches_or_synchronisation);
   expect_only(box, "waits_for_launches", Severity::warning);
   gpu.busy_percent = kBusyPercent;

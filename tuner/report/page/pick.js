@@ -58,6 +58,35 @@ function metricTable(trial) {
           body));
 }
 
+// What the picked point is on each server; only points of the profile have it.
+let shownServer = null;
+function serverFlags(trial) {
+  const servers = data.flags[trial.trial];
+  const whole = (server) =>
+      `moetune export ${shellWord(data.run)} --trial ${trial.trial} --server ${server}`;
+  if (!servers)
+    return make("p", {class: "note"}, "Flags of servers: of the points of the front, the default and the runner-up.");
+  const body = make("div", {id: "server-flags"});
+  const show = () => {
+    const flags = servers.find((each) => each.server === shownServer) || servers[0];
+    const lines = flags.problem ? [make("p", {class: "note"}, flags.problem)] : [
+      flags.text ? commandBlock([flags.text]) : make("p", {}, "It needs no flag there."),
+      ...(flags.lost.length === 0 ? [] : [
+        make("p", {}, "No equivalent there:"), make("ul", {}, ...flags.lost.map((text) => make("li", {}, text)))
+      ])
+    ];
+    body.replaceChildren(
+        ...lines,
+        make("p", {class: "note"}, "A hypothesis until moetune confirm has measured it. The whole command: ", make("code", {}, whole(flags.server))));
+  };
+  const select = choice("Flags of", servers.map((each) => [each.server, each.name]), shownServer || servers[0].server, (server) => {
+    shownServer = server;
+    show();
+  });
+  show();
+  return make("div", {}, select, body);
+}
+
 function showPicked() {
   const host = byId("picked");
   if (!picked) {
@@ -77,6 +106,6 @@ function showPicked() {
           "div", {class: "controls"}, jump("Pick the recommended one", data.recommended),
           jump("Pick the default", 0), jump("Pick the runner-up", data.runner_up)),
       make(
-          "div", {class: "first"}, make("div", {}, knobTable(picked), commandBlock(measureCommand(picked))),
+          "div", {class: "first"}, make("div", {}, knobTable(picked), commandBlock(measureCommand(picked)), serverFlags(picked)),
           metricTable(picked)));
 }
