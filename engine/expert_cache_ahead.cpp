@@ -33,6 +33,15 @@ void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> exper
   start_loading(std::move(wanted));
 }
 
+void ExpertCache::fetch_ahead_on_device(int moe_layer, const Tensor& ids, bool is_between_steps) {
+  {
+    const OpScope scope(recorder_, Activity::expert_copy);
+    look_up_->place_ahead(moe_layer, ids, is_between_steps);
+  }
+  const OpScope scope(recorder_, Activity::expert_copy);  // beside what follows
+  look_up_->fetch_beside();
+}
+
 // No guess: they count as brought in because they were asked for.
 void ExpertCache::promote_outside() {
   if (store_->in_memory() == nullptr) return;
