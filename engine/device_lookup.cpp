@@ -61,13 +61,16 @@ void DeviceLookUp::run_wave(const Tensor& ids, bool asks) {
   for (int times = 0; times < fetches_; ++times) run(*device_, fetch);
 }
 
-void DeviceLookUp::fetch_ahead(int moe_layer, const Tensor& ids, bool is_between_steps) {
-  if (!side_) side_ = std::make_unique<SideBranch>(*device_);
+void DeviceLookUp::place_ahead(int moe_layer, const Tensor& ids, bool is_between_steps) {
   run(*device_, PlaceAhead{.ids = ids,
                            .of = slots_of(moe_layer),
                            .most = static_cast<int>(directory_.slots_of_layer(moe_layer).count),
                            .is_between_steps = is_between_steps,
                            .fetch = memory_.fetch_ahead()});
+}
+
+void DeviceLookUp::fetch_beside() {
+  if (!side_) side_ = std::make_unique<SideBranch>(*device_);
   side_->fork();
   run(side_->branch(), fetch_of(memory_.fetch_ahead()));
 }

@@ -26,11 +26,12 @@ class DeviceLookUp {
 
   void first_wave(int moe_layer, const Tensor& ids);
   void next_wave();
-  // During a layer's last wave, or between steps, before the first layer: begins to bring in experts that a
-  // layer still to come is expected to ask for, beside what is enqueued from then on; the next first_wave()
-  // waits for them. ids: (tokens, k) on the device, best first; empty: what that layer asked for in its last
-  // step.
-  void fetch_ahead(int moe_layer, const Tensor& ids, bool is_between_steps);
+  // During a layer's last wave, or between steps, before the first layer: gives slots to experts that a layer
+  // still to come is expected to ask for. ids: (tokens, k) on the device, best first; empty: what that layer
+  // asked for in its last step.
+  void place_ahead(int moe_layer, const Tensor& ids, bool is_between_steps);
+  // Begins to bring them in, beside what is enqueued from then on; the next first_wave() waits for them.
+  void fetch_beside();
   const Tensor& wave_table() const { return memory_.wave_table(); }
   // (layers, experts) i32: slots, -1: not resident
   const Tensor& tables() const { return memory_.state().slot_of; }

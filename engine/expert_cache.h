@@ -76,9 +76,8 @@ class ExpertCache {
   bool looks_up_on_device() const { return look_up_ != nullptr; }
   void first_device_wave(int moe_layer, const Tensor& ids) { look_up_->first_wave(moe_layer, ids); }
   void next_device_wave() { look_up_->next_wave(); }
-  void fetch_ahead_on_device(int moe_layer, const Tensor& ids, bool is_between_steps) {
-    look_up_->fetch_ahead(moe_layer, ids, is_between_steps);
-  }
+  // As DeviceLookUp::place_ahead(), and begins to fetch.
+  void fetch_ahead_on_device(int moe_layer, const Tensor& ids, bool is_between_steps);
   // How often what is missing is brought in, for tests of what accounts for it: 1, or more.
   void repeat_fetches(int times) {
     fetches_ = times;

@@ -229,11 +229,13 @@ void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Te
 // layer's guesses go beside the last wave.
 void look_up_on_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int wave,
                        int waves) {
-  const OpScope scope(rank.recorder, Activity::expert_copy);
-  if (wave == 0)
-    rank.cache->first_device_wave(moe_layer, chosen.ids);
-  else
-    rank.cache->next_device_wave();
+  {
+    const OpScope scope(rank.recorder, Activity::expert_copy);
+    if (wave == 0)
+      rank.cache->first_device_wave(moe_layer, chosen.ids);
+    else
+      rank.cache->next_device_wave();
+  }
   if (rank.prefetcher && wave == waves - 1) rank.prefetcher->after_lookup(rank, layer, moe_layer, x.dim(0));
 }
 

@@ -66,7 +66,6 @@ void Prefetcher::begin_step(Rank& rank, std::int64_t tokens) {
   if (!rank.cache->looks_up_on_device()) {
     on_host(rank, [&rank, tokens] { rank.prefetcher->begin_step_on_host(rank, tokens); });
   } else if (kind_ == Prefetch::repeat && rank.is_one_each) {
-    const OpScope scope(rank.recorder, Activity::expert_copy);
     rank.cache->fetch_ahead_on_device(0, {}, true);
   }
 }
