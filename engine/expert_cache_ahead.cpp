@@ -38,7 +38,8 @@ void ExpertCache::fetch_ahead_on_device(int moe_layer, const Tensor& ids, bool i
     const OpScope scope(recorder_, Activity::expert_copy);
     look_up_->place_ahead(moe_layer, ids, is_between_steps);
   }
-  const OpScope scope(recorder_, Activity::expert_copy);  // beside what follows
+  const MarkScope beside(recorder_, Mark::beside);
+  const OpScope scope(recorder_, Activity::expert_copy);
   look_up_->fetch_beside();
 }
 
@@ -49,7 +50,8 @@ void ExpertCache::promote_outside() {
   settle_ahead();
   ahead_layer_ = moe_layer_;
   std::vector<ExpertStore::Wanted> wanted;
-  for (const std::int32_t expert : std::span(outside_).first(std::min<std::size_t>(most_promoted, outside_.size()))) {
+  for (const std::int32_t expert :
+       std::span(outside_).first(std::min<std::size_t>(most_promoted, outside_.size()))) {
     const auto placement = directory_.place(moe_layer_, expert);
     if (!placement) break;
     counters_.evictions += placement->evicted ? 1 : 0;
