@@ -74,14 +74,19 @@ __global__ void __launch_bounds__(32 * GateShape::kMostWarps, GateShape::kBlocks
   FewColumns<type> columns(shared, shape);
   typename FewColumns<type>::template Asked<kTogether> asked_x;
   const auto x_of = [&](int token) { return static_cast<const float*>(work.x.row(token)); };
-  wait_for_previous();
-  let_next_start();  // only now: who chose whom is settled for down, which asks before it waits
-  const SlotQuestion asked = ask_slot(work.entries, choice);
-  // Activations before weights: behind them, they would come when the memory has delivered all that was
-  // asked for.
-  columns.ask(asked_x, warp, work.gate.in, x_of);
-  const unsigned char* slot = slot_of(asked, work, work.gate.data);
-  if (slot == nullptr) return;
+  const unsigned char* slot = work.gate.data;
+  // Where everyone takes the same weights they are on their way while the kernel before us ends.
+  const bool chooses = work.entries.kind != FfnEntries::Kind::everyone;
+  if (chooses) {
+    wait_for_previous();
+    let_next_start();  // only now: who chose whom is settled for down, which asks before it waits
+    const SlotQuestion asked = ask_slot(work.entries, choice);
+    // Activations before weights: behind them, they would come when the memory has delivered all that was
+    // asked for.
+    columns.ask(asked_x, warp, work.gate.in, x_of);
+    slot = slot_of(asked, work, work.gate.data);
+    if (slot == nullptr) return;
+  }
   const unsigned char* at = slot + first * work.gate.tile_bytes + warp * Held::kBytes + lane * 16;
   const unsigned char* row_scales = slot + first * work.gate.tile_bytes + std::int64_t{chunks} * Held::kBytes;
   int ahead_tile = first;
@@ -103,6 +108,11 @@ __global__ void __launch_bounds__(32 * GateShape::kMostWarps, GateShape::kBlocks
   };
 #pragma unroll
   for (int i = 0; i < kTurn; ++i) fetch(i);
+  if (!chooses) {
+    wait_for_previous();
+    let_next_start();
+    columns.ask(asked_x, warp, work.gate.in, x_of);
+  }
   columns.put(asked_x, warp, [](int) { return 1.0F; });
   columns.template stage<1>(warp + kTogether * warps, work.gate.in, x_of, [](int) { return 1.0F; });
   __syncthreads();
