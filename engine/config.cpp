@@ -153,8 +153,21 @@ void read_expert_groups(const ConfigFields& config, ModelSpec& spec) {
   }
 }
 
+void read_deepseek_routing(const ConfigFields& config, const DeepseekRouting& routing, ModelSpec& spec) {
+  spec.expert_inner = config.integer("moe_intermediate_size", 1, kLargestWidth);
+  spec.shared_experts =
+      config.integer_or("n_shared_experts", routing.n_shared_experts, routing.n_shared_experts, 1024);
+  config.accept_only("scoring_func", routing.scoring_func, "");
+  config.accept_only("topk_method", routing.topk_method, "");
+  spec.routing = routing.rule;
+  spec.normalize_top_k = config.flag_or("norm_topk_prob", routing.norm_topk_prob);
+  spec.routed_scaling_factor = config.number("routed_scaling_factor", 0.0, 1e6);
+}
+
 // Layers after num_hidden_layers (num_nextn_predict_layers, multi-token prediction) are not part of decoding.
-void read_leading_dense_layers(const ConfigFields& config, const std::string& field, ModelSpec& spec) {
+void read_leading_dense_layers(const ConfigFields& config, ModelSpec& spec) {
+  const std::string field = "first_k_dense_replace";
+  config.accept_only("moe_layer_freq", 1, "");
   const int dense_layers = config.integer(field, 0, kMostLayers);
   for (int layer = 0; layer < spec.layers; ++layer) spec.moe_layers.push_back(layer >= dense_layers);
   check_some_layer_routes(config, field, spec);
@@ -169,15 +182,8 @@ void read_deepseek_v3(const ConfigFields& config, ModelSpec& spec) {
   read_latent_attention(config, spec);
   read_experts(config, config.spelling({"n_routed_experts", "num_local_experts"}), 2, spec);
   read_expert_groups(config, spec);
-  spec.expert_inner = config.integer("moe_intermediate_size", 1, kLargestWidth);
-  spec.shared_experts = config.integer_or("n_shared_experts", 1, 1, 1024);
-  spec.routing = RoutingRule::grouped_sigmoid_bias;
-  config.accept_only("scoring_func", "sigmoid", "");
-  config.accept_only("topk_method", "noaux_tc", "");
-  config.accept_only("moe_layer_freq", 1, "");
-  spec.normalize_top_k = config.flag_or("norm_topk_prob", true);
-  spec.routed_scaling_factor = config.number("routed_scaling_factor", 0.0, 1e6);
-  read_leading_dense_layers(config, "first_k_dense_replace", spec);
+  read_deepseek_routing(config, {"sigmoid", "noaux_tc", RoutingRule::grouped_sigmoid_bias, true, 1}, spec);
+  read_leading_dense_layers(config, spec);
 }
 
 void read_mixtral(const ConfigFields& config, ModelSpec& spec) {

@@ -23,7 +23,17 @@ void read_latent_attention(const ConfigFields& config, ModelSpec& spec);
 // Number of routed experts, at least `fewest`, and how many a token gets.
 void read_experts(const ConfigFields& config, const std::string& experts_field, int fewest, ModelSpec& spec);
 void read_expert_groups(const ConfigFields& config, ModelSpec& spec);
-// The first layers of DeepSeek's models are dense: `field` says how many. Their width: intermediate_size.
-void read_leading_dense_layers(const ConfigFields& config, const std::string& field, ModelSpec& spec);
+// How the versions of DeepSeek's models score and choose their experts.
+struct DeepseekRouting {
+  const char* scoring_func;
+  const char* topk_method;
+  RoutingRule rule;
+  bool norm_topk_prob;   // where the field is absent
+  int n_shared_experts;  // likewise, and the fewest that are accepted
+};
+void read_deepseek_routing(const ConfigFields& config, const DeepseekRouting& routing, ModelSpec& spec);
+// The first layers of DeepSeek's models are dense, first_k_dense_replace says how many; all others route.
+// Their width: intermediate_size.
+void read_leading_dense_layers(const ConfigFields& config, ModelSpec& spec);
 
 }  // namespace moetune::config_parts

@@ -15,27 +15,14 @@ using namespace config_parts;
 void read_deepseek_v2(const ConfigFields& config, ModelSpec& spec) {
   read_latent_attention(config, spec);
   read_experts(config, "n_routed_experts", 2, spec);
-  spec.expert_inner = config.integer("moe_intermediate_size", 1, kLargestWidth);
-  spec.shared_experts = config.integer_or("n_shared_experts", 0, 0, 1024);
-  config.accept_only("scoring_func", "softmax", "");
-  config.accept_only("topk_method", "greedy", "");
-  config.accept_only("moe_layer_freq", 1, "");
-  spec.routing = RoutingRule::softmax_top_k;
-  spec.normalize_top_k = config.flag_or("norm_topk_prob", false);
-  spec.routed_scaling_factor = config.number("routed_scaling_factor", 0.0, 1e6);
-  read_leading_dense_layers(config, "first_k_dense_replace", spec);
+  read_deepseek_routing(config, {"softmax", "greedy", RoutingRule::softmax_top_k, false, 0}, spec);
+  read_leading_dense_layers(config, spec);
 }
 
 void read_deepseek_v4(const ConfigFields& config, ModelSpec& spec) {
   read_latent_attention(config, spec);
   read_experts(config, "n_routed_experts", 2, spec);
-  spec.expert_inner = config.integer("moe_intermediate_size", 1, kLargestWidth);
-  spec.shared_experts = config.integer_or("n_shared_experts", 0, 0, 1024);
-  config.accept_only("scoring_func", "sqrtsoftplus", "");
-  config.accept_only("topk_method", "noaux_tc", "");
-  spec.routing = RoutingRule::sqrt_softplus_bias;
-  spec.normalize_top_k = config.flag_or("norm_topk_prob", true);
-  spec.routed_scaling_factor = config.number("routed_scaling_factor", 0.0, 1e6);
+  read_deepseek_routing(config, {"sqrtsoftplus", "noaux_tc", RoutingRule::sqrt_softplus_bias, true, 0}, spec);
   spec.moe_layers.assign(static_cast<std::size_t>(spec.layers), true);
 }
 

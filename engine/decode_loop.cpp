@@ -8,6 +8,7 @@
 #include "kernels/next_tokens.h"
 #include "kernels/run.h"
 #include "kernels/sample.h"
+#include "kernels/spin.h"
 
 namespace moetune {
 namespace {
@@ -50,7 +51,8 @@ std::int64_t DecodeLoop::bytes() const {
 
 void DecodeLoop::step(std::int64_t rows) {
   Rank& rank = *rank_;
-  const StepScope recorded(rank.recorder, Phase::decode, rows);
+  // On a GPU this runs when a graph is captured: steps are told apart by their marks.
+  const StepScope recorded(shares_host_memory(rank.device) ? rank.recorder : nullptr, Phase::decode, rows);
   const Tensor sampled = first_rows(sampled_, {rows});
   const Tensor keys = first_rows(keys_, {rows});
   const Tensor logits = decode_placed(rank, rows);
@@ -60,6 +62,7 @@ void DecodeLoop::step(std::int64_t rows) {
                       .ids = sampled,
                       .temperature = sampling_.temperature,
                       .seed = sampling_.seed});
+  const MarkScope mark(rank.recorder, Mark::step_ends);
   moetune::run(rank, Row::other,
                NextTokens{.state = state_.view(),
                           .sampled = sampled,
@@ -122,11 +125,21 @@ void DecodeLoop::start(const DecodeRequest& request, Launch launch) {
   started_rows_ = rows;
   started_steps_ = request.steps;
   place_inputs(request);
-  moetune::run(rank.device, StartClock{reinterpret_cast<std::int64_t*>(log_ns_.data())});
+  {
+    StepRecorder* const recorder = shares_host_memory(rank.device) ? nullptr : rank.recorder;
+    const MarkScope mark(recorder, Mark::run_begins);
+    const OpScope scope(recorder, Activity::compute);
+    moetune::run(rank.device, StartClock{reinterpret_cast<std::int64_t*>(log_ns_.data())});
+  }
 
   if (graph_sampling_ != sampling_) forget_graphs();
   graph_sampling_ = sampling_;
-  for (int done = 0; done < request.steps; ++done) launch_step(rows, launch, done > 0);
+  for (int done = 0; done < request.steps; ++done) {
+    launch_step(rows, launch, done > 0);
+    if (rank.injected.host_stall_ns <= 0) continue;
+    wait_for(rank.device);
+    moetune::run(rank.host, Spin{.ns = rank.injected.host_stall_ns});
+  }
 }
 
 Decoded DecodeLoop::finish() {
@@ -139,6 +152,11 @@ Decoded DecodeLoop::finish() {
   decoded.ids.assign(log_ids, log_ids + steps * rows);
   for (int done = 0; done < steps; ++done)
     decoded.step_seconds.push_back(1e-9 * static_cast<double>(log_ns[done + 1] - log_ns[done]));
+  if (rank_->recorder != nullptr && !shares_host_memory(rank_->device)) {
+    std::vector<std::int64_t> lengths_ns;
+    for (int done = 0; done < steps; ++done) lengths_ns.push_back(log_ns[done + 1] - log_ns[done]);
+    rank_->recorder->add_decoded(rows, lengths_ns);
+  }
   return decoded;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/embed.h"
 #include "kernels/norm_gemm.h"
 #include "kernels/run.h"
+#include "kernels/spin.h"
 
 namespace moetune {
 namespace {
@@ -86,6 +87,10 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
     end_half_layer(rank, tokens);
   }
   if (rank.recorder != nullptr) rank.recorder->enter_layer(-1);
+  for (int i = 0; i < rank.injected.empty_ops; ++i) {
+    const OpScope scope(rank.recorder, Activity::nothing);
+    run(rank.device, Spin{.ns = 0});
+  }
   return residual;
 }
 

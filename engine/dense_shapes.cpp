@@ -22,7 +22,7 @@ void add_gqa(const ModelSpec& spec, NumberType type, const Shard& shard, LayerSh
   shape.k = {type, kv_rows, all(spec.hidden)};
   shape.v = {type, kv_rows, all(spec.hidden)};
   shape.o = {type, all(spec.hidden), q_rows};
-  if (spec.qk_norm) shape.f32_elements += 2 * spec.head_dim;
+  if (spec.qk_norm) shape.f32_elements += std::int64_t{2} * spec.head_dim;
   if (spec.attention_bias) shape.f32_elements += q_rows.count + 2 * kv_rows.count + spec.hidden;
 }
 

@@ -7,10 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "engine/expert_store.h"
 #include "engine/slot_directory.h"
 #include "kernels/device.h"
+#include "kernels/fetch_experts.h"
+#include "kernels/side_branch.h"
 #include "kernels/slot_memory.h"
 #include "kernels/tensor.h"
 
@@ -23,9 +26,17 @@ class DeviceLookUp {
 
   void first_wave(int moe_layer, const Tensor& ids);
   void next_wave();
+  // During a layer's last wave, or between steps, before the first layer: begins to bring in experts that a
+  // layer still to come is expected to ask for, beside what is enqueued from then on; the next first_wave()
+  // waits for them. ids: (tokens, k) on the device, best first; empty: what that layer asked for in its last
+  // step.
+  void fetch_ahead(int moe_layer, const Tensor& ids, bool is_between_steps);
   const Tensor& wave_table() const { return memory_.wave_table(); }
+  // (layers, experts) i32: slots, -1: not resident
+  const Tensor& tables() const { return memory_.state().slot_of; }
 
-  void clear() { memory_.clear(*device_); }
+  void repeat_fetches(int times) { fetches_ = times; }
+  void clear();
   void reset_counters() { memory_.reset_counters(*device_); }
   SlotCounters counters() const { return memory_.counters(*device_); }  // waits for the device
   std::int64_t bytes() const { return memory_.bytes(); }
@@ -34,6 +45,8 @@ class DeviceLookUp {
   }
 
  private:
+  LayerSlots slots_of(int moe_layer) const;
+  FetchExperts fetch_of(const FetchList& list) const;
   void run_wave(const Tensor& ids, bool asks);
 
   Device* device_;
@@ -42,6 +55,8 @@ class DeviceLookUp {
   std::byte* slots_;
   SlotMemory memory_;
   int moe_layer_ = 0;
+  int fetches_ = 1;
+  std::unique_ptr<SideBranch> side_;  // made when it is needed first
 };
 
 }  // namespace moetune

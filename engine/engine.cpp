@@ -339,7 +339,7 @@ bool Engine::Impl::reconfigure(const EngineOptions& chosen, const EngineLimits& 
     rank.gate_ahead.reset();
     if (new_threads) {
       rank.host = rank_cpu(options);
-      rank.device = rank.host;
+      if (shares_host_memory(rank.device)) rank.device = rank.host;
     }
     if (new_kv) rank.kv = {};  // its memory before that of the new scratch
     if (new_scratch) make_scratch_of(rank);
@@ -360,13 +360,14 @@ RunStats Engine::Impl::stats() const {
   const Rank& first = *ranks.front();
   stats.communication_seconds = first.communication_seconds;
   stats.host_waits = host_waits(ranks.front()->device) - host_waits_before;  // first: what follows waits
-  stats.experts_rerouted = first.rerouted;
+  if (first.host_router) stats.experts_rerouted = first.host_router->rerouted();
   if (first.cache) {  // all ranks look up, hit and miss alike
     const ExpertCache::Counters counters = first.cache->counters();
     stats.expert_lookups = counters.lookups;
     stats.expert_hits = counters.hits;
     stats.expert_misses = counters.misses;
     stats.expert_evictions = counters.evictions;
+    stats.experts_rerouted += counters.rerouted;
     stats.expert_load_seconds = counters.load_seconds + (first.host_experts ? first.host_experts->seconds() : 0.0);
     stats.experts_ahead = counters.ahead;
     stats.experts_ahead_in_vain = counters.ahead_in_vain;
@@ -440,7 +441,7 @@ void Engine::reset_stats() {
   impl_->tokens_run = 0;
   for (const auto& rank : impl_->ranks) {
     rank->communication_seconds = 0.0;
-    rank->rerouted = 0;
+    if (rank->host_router) rank->host_router->reset_rerouted();
     if (rank->cache) rank->cache->reset_counters();
     if (rank->host_experts) rank->host_experts->reset_seconds();
   }
@@ -476,12 +477,27 @@ void Engine::observe_routing(RoutingObserver observer) {
 void Engine::observe_next_gate(GateObserver observer) { impl_->ranks.front()->gate_observer = std::move(observer); }
 
 void Engine::record_steps(StepRecorder* recorder) {
-  if (recorder != nullptr && impl_->options.device != DeviceKind::cpu)
-    throw InputError("recorded steps", "device cuda",
-                     "cpu: the scopes of the host see launches, not kernels");
   Rank& first = *impl_->ranks.front();
+  if (recorder != nullptr) {
+    const bool is_on_gpu = !shares_host_memory(first.device);
+    if (is_on_gpu && recorder->labels() == nullptr && recorder->detail() == StepRecorder::Detail::ops)
+      throw InputError("recorded steps", "ops of a GPU without labels", "labels, or lengths alone");
+    if (!is_on_gpu && recorder->labels() != nullptr)
+      throw InputError("recorded steps", "labels on a CPU", "none: its ops are timed by the host");
+    if (recorder->labels() != nullptr && std::exchange(first.labelled_by, recorder->labels()->number()) != recorder->labels()->number() &&
+        first.decode_loop)
+      first.decode_loop->forget_graphs();
+  }
   first.recorder = recorder;
   if (first.cache) first.cache->record_loads(recorder);
+}
+
+void Engine::inject(const Injection& losses) {
+  for (const auto& rank : impl_->ranks) {
+    rank->injected = losses;
+    if (rank->decode_loop) rank->decode_loop->forget_graphs();
+    if (rank->cache) rank->cache->repeat_fetches(losses.expert_reads);
+  }
 }
 
 void Engine::force_routing(const RoutingSource& source) {

@@ -16,6 +16,7 @@
 namespace moetune {
 
 class StepRecorder;  // engine/sync_tax/step_recorder.h
+struct Injection;    // engine/sync_tax/injection.h
 
 // What the caller will ask for at most: sizes KV cache and scratch before anything runs.
 struct EngineLimits {
@@ -104,8 +105,12 @@ class Engine {
   void observe_routing(RoutingObserver observer);
 
   // Records what the steps from now on spend their time on, on rank 0; null: no more. The recorder must
-  // outlive its use. Throws InputError on a GPU, whose kernels no scope of the host can time.
+  // outlive its use. On a GPU it has to have labels, unless only lengths are wanted; graphs that were captured
+  // without them are captured anew. Throws InputError for a recorder that the device cannot serve.
   void record_steps(StepRecorder* recorder);
+
+  // Losses of known size from the next step on; for tests of what finds them.
+  void inject(const Injection& losses);
 
   // Asked before every MoE layer's routing: fills ids (tokens, k) with the experts to take in place of the router's choice;
   // their weights come from the router's own scores; -1, on a CPU, is no expert. Empty: the router chooses. With several ranks it is called from all of

@@ -12,6 +12,11 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Of the count of what was rerouted.
+std::int64_t counter_bytes(const SlotDirectory::Shape& shape) {
+  return shape.slots == shape.layers * shape.experts ? 0 : static_cast<std::int64_t>(sizeof(std::int64_t));
+}
+
 SlotDirectory::Shape with_weight_layers(SlotDirectory::Shape shape, const ExpertStore& store) {
   shape.weight_layers = store.weight_layers();
   return shape;
@@ -28,6 +33,7 @@ ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const Sl
       slots_(device, slots_in_memory(directory_.shape()) * store.layout().bytes),
       tables_(device, NumberType::i32, {shape.layers, shape.experts}),
       wave_table_(device, NumberType::i32, {shape.experts}),
+      rerouted_(device, counter_bytes(shape)),
       seen_(static_cast<std::size_t>(shape.experts), 0),
       masked_table_(static_cast<std::size_t>(shape.experts), -1) {
   for (std::vector<std::int32_t>* list : {&pending_, &wave_, &missing_, &postponed_})
@@ -38,13 +44,14 @@ ExpertCache::ExpertCache(Device& device, Cpu& host, ExpertStore& store, const Sl
   }
   missing_stays_ = missing == Missing::stays_outside;
   const bool device_decides = missing == Missing::fetched_by_device;
-  if (device_decides || (may_pin && !missing_stays_ && !shares_host_memory(device)))
+  if (device_decides || (may_pin && (missing_stays_ || !shares_host_memory(device))))
     store.keep_in_memory(device, host);
-  else if (!missing_stays_)  // then each is read once
+  else if (!missing_stays_)  // then each is read once, and nothing is promoted
     store.keep_outside(host.pool());
   if (device_decides)
     look_up_ = std::make_unique<DeviceLookUp>(device, store, directory_.shape(), slots_.data());
   clear();
+  reset_counters();
 }
 
 void ExpertCache::clear() {
@@ -128,12 +135,12 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
   for (const std::int32_t expert : experts)
     wanted.push_back({moe_layer_, expert, slot_data(table[static_cast<std::size_t>(expert)])});
   // Tables first: from memory that is not pinned they are copied while the device has nothing to do yet.
-  upload_changed_tables();
+  upload_changed_tables(moe_layer_);
   try {
-    store_->load_all(*device_, *host_, wanted);
+    for (int fetch = 0; fetch < fetches_; ++fetch) store_->load_all(*device_, *host_, wanted);
   } catch (...) {  // what was not brought in must not be taken for resident later
     for (const std::int32_t expert : experts) directory_.remove(moe_layer_, expert);
-    upload_changed_tables();
+    upload_changed_tables(moe_layer_);
     throw;
   }
   counters_.bytes_read += static_cast<std::int64_t>(experts.size()) * layout().bytes;
@@ -154,10 +161,10 @@ void ExpertCache::upload_table(int moe_layer) {
                  static_cast<std::int64_t>(table.size_bytes()));
 }
 
-// After placements in the running layer: an eviction may have been in any other.
-void ExpertCache::upload_changed_tables() {
+// An eviction may have been in any other layer.
+void ExpertCache::upload_changed_tables(int moe_layer) {
   if (directory_.shape().policy == CachePolicy::layer_lru)
-    upload_table(moe_layer_);
+    upload_table(moe_layer);
   else
     upload_all_tables();
 }
@@ -191,25 +198,38 @@ int ExpertCache::waves_at_most(int moe_layer, std::int64_t tokens, int k) const 
 }
 
 ExpertCache::Counters ExpertCache::counters() const {
-  if (!look_up_) return counters_;
+  if (is_resident()) return counters_;
+  Counters counters = counters_;
+  copy_to_host(*device_, rerouted_.data(), &counters.rerouted, sizeof(counters.rerouted));
+  if (!look_up_) return counters;
   const SlotCounters there = look_up_->counters();
   return {.lookups = there.lookups,
           .hits = there.hits,
           .misses = there.misses,
           .evictions = there.evictions,
+          .rerouted = counters.rerouted,
           .bytes_read = there.fetched * layout().bytes,
-          .load_seconds = 1e-9 * static_cast<double>(there.fetch_ns)};
+          .load_seconds = 1e-9 * static_cast<double>(there.fetch_ns),
+          .ahead = there.ahead,
+          .ahead_in_vain = there.ahead_in_vain};
 }
 
 void ExpertCache::reset_counters() {
   counters_ = {};
+  if (is_resident()) return;
+  copy_to_device(*device_, &counters_.rerouted, rerouted_.data(), sizeof(counters_.rerouted));
   if (look_up_) look_up_->reset_counters();
+}
+
+Tensor ExpertCache::table(int moe_layer) const {
+  const Tensor& tables = look_up_ ? look_up_->tables() : tables_.view();
+  return tables.rows(moe_layer, 1).reshaped({directory_.shape().experts});
 }
 
 Tensor ExpertCache::wave_table() const {
   if (look_up_) return look_up_->wave_table();
   return uses_wave_table_ ? wave_table_.view()
-                          : tables_.view().rows(moe_layer_, 1).reshaped({directory_.shape().experts});
+                          : table(moe_layer_);
 }
 
 std::int64_t ExpertCache::slots_in_memory(const SlotDirectory::Shape& shape) {
@@ -220,7 +240,7 @@ std::int64_t ExpertCache::slots_in_memory(const SlotDirectory::Shape& shape) {
 std::int64_t ExpertCache::device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout,
                                           Missing missing) {
   const std::int64_t table_entries = (std::int64_t{shape.layers} + 1) * shape.experts;
-  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32) +
+  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32) + counter_bytes(shape) +
          (missing == Missing::fetched_by_device ? DeviceLookUp::bytes_of(shape) : 0);
 }
 

@@ -13,7 +13,6 @@ void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> exper
   if (is_resident() || experts.empty()) return;
   wait_for_ahead();
   if (!is_last_wave()) return;  // a step that failed in the middle of a layer
-  assert(shares_host_memory(*device_));
   const std::span<const std::int32_t> table = directory_.table(moe_layer);
   for (const std::int32_t expert : experts)
     if (table[static_cast<std::size_t>(expert)] >= 0) directory_.hold(moe_layer, expert);
@@ -29,25 +28,62 @@ void ExpertCache::fetch_ahead(int moe_layer, std::span<const std::int32_t> exper
     wanted.push_back({moe_layer, expert, slot_data(placement->slot)});
   }
   if (wanted.empty()) return;
-  upload_all_tables();
+  upload_changed_tables(moe_layer);
   counters_.ahead += std::ssize(wanted);
-  if (!loader_) loader_ = std::make_unique<BackgroundLoader>(*store_);
+  start_loading(std::move(wanted));
+}
+
+// No guess: they count as brought in because they were asked for.
+void ExpertCache::promote_outside() {
+  if (store_->in_memory() == nullptr) return;
+  wait_for_ahead();
+  settle_ahead();
+  ahead_layer_ = moe_layer_;
+  std::vector<ExpertStore::Wanted> wanted;
+  for (const std::int32_t expert : std::span(outside_).first(std::min<std::size_t>(most_promoted, outside_.size()))) {
+    const auto placement = directory_.place(moe_layer_, expert);
+    if (!placement) break;
+    counters_.evictions += placement->evicted ? 1 : 0;
+    ahead_.push_back(expert);
+    wanted.push_back({moe_layer_, expert, slot_data(placement->slot)});
+  }
+  if (wanted.empty()) return;
+  upload_changed_tables(moe_layer_);
+  counters_.bytes_read += std::ssize(wanted) * layout().bytes;
+  start_loading(std::move(wanted));
+  ahead_.clear();  // reading memory does not fail any more
+}
+
+void ExpertCache::start_loading(std::vector<ExpertStore::Wanted> wanted) {
+  if (!loader_) loader_ = std::make_unique<BackgroundLoader>(*device_, *store_);
   ahead_is_under_way_ = true;
-  loader_->start(std::move(wanted));
+  try {
+    loader_->start(std::move(wanted));
+  } catch (...) {
+    give_up_ahead();
+    throw;
+  }
+}
+
+// What was not brought in must not be taken for resident later.
+void ExpertCache::give_up_ahead() {
+  ahead_is_under_way_ = false;
+  for (const std::int32_t expert : ahead_) directory_.remove(ahead_layer_, expert);
+  ahead_.clear();
+  upload_changed_tables(ahead_layer_);
 }
 
 void ExpertCache::wait_for_ahead() {
   if (!ahead_is_under_way_) return;
   const auto start = std::chrono::steady_clock::now();
   const OpScope scope(recorder_, Activity::expert_copy);
-  ahead_is_under_way_ = false;
   try {
     loader_->wait();
-  } catch (...) {  // what was not brought in must not be taken for resident later
-    for (const std::int32_t expert : ahead_) directory_.remove(ahead_layer_, expert);
-    ahead_.clear();
+  } catch (...) {
+    give_up_ahead();
     throw;
   }
+  ahead_is_under_way_ = false;
   counters_.load_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -94,8 +94,7 @@ void ExpertStore::load_all(Device& device, Cpu& host, std::span<const Wanted> wa
   if (!shares_host_memory(device)) {
     if (in_memory_.data() != nullptr) {  // copies out of pinned memory: nothing waits for them but what follows on the device
       for (const Wanted& one : wanted)
-        copy_to_device(device, in_memory_.data() + static_cast<std::int64_t>(index_of(one.moe_layer, one.expert)) * layout_.bytes,
-                       one.destination, layout_.bytes);
+        copy_to_device(device, in_memory(one.moe_layer, one.expert), one.destination, layout_.bytes);
       return;
     }
     if (spill_ || !checkpoint_->spec().is_synthetic) return load_by_way_of_host(device, host, wanted);

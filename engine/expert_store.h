@@ -53,6 +53,10 @@ class ExpertStore {
   void keep_in_memory(Device& device, Cpu& host);
   // Expert e of set w of weights starts at in_memory() + (w * experts + e) * layout().bytes; null: not kept there.
   const std::byte* in_memory() const { return in_memory_.data(); }
+  // The same of one expert; only where they are kept there.
+  const std::byte* in_memory(int moe_layer, int expert) const {
+    return in_memory_.data() + static_cast<std::int64_t>(index_of(moe_layer, expert)) * layout_.bytes;
+  }
 
   // Bytes of all experts in the form they are loaded in.
   std::int64_t outside_bytes() const { return static_cast<std::int64_t>(sources_.size()) * layout_.bytes; }

@@ -13,14 +13,15 @@
 #include "engine/host_experts.h"
 #include "engine/host_router.h"
 #include "engine/prefetcher.h"
-#include "engine/route_changes.h"
 #include "engine/synthetic_routing.h"
 #include "kernels/buffer.h"
+#include "kernels/change_route.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/rms_norm.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
+#include "kernels/spin.h"
 
 namespace moetune {
 namespace {
@@ -42,19 +43,25 @@ struct Chosen {
   Tensor weights;  // (tokens, k)
 };
 
-// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read beyond the scores.
+// The experts that somebody else chose, in place of the router. They are checked: a wrong id would read
+// beyond the scores.
 void take_given_experts(Rank& rank, const Tensor& ids, int layer) {
   const int k = rank.top_k;
   std::vector<std::int32_t>& given = rank.chosen_ids;
   given.assign(static_cast<std::size_t>(ids.elements()), -1);
   rank.routing_source(layer, given, static_cast<int>(ids.dim(0)), k);
-  const std::int32_t least = shares_host_memory(rank.device) ? -1 : 0;  // -1: no expert; a GPU has none of that
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto place = [&] { return fmt::format("forced routing, layer {}, token {} of the step", layer, i / static_cast<std::size_t>(k)); };
-    if (given[i] < least || given[i] >= rank.spec->experts)
-      throw InputError(place(), fmt::format("expert {}", given[i]), fmt::format("{} .. {}", least, rank.spec->experts - 1));
-    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i; ++before)
-      if (given[i] >= 0 && given[before] == given[i]) throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
+    const auto place = [&] {
+      return fmt::format("forced routing, layer {}, token {} of the step", layer,
+                         i / static_cast<std::size_t>(k));
+    };
+    if (given[i] < -1 || given[i] >= rank.spec->experts)  // -1: no expert
+      throw InputError(place(), fmt::format("expert {}", given[i]),
+                       fmt::format("-1 .. {}", rank.spec->experts - 1));
+    for (std::size_t before = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(k); before < i;
+         ++before)
+      if (given[i] >= 0 && given[before] == given[i])
+        throw InputError(place(), fmt::format("expert {} twice", given[i]), "different experts");
   }
   copy_to_device(rank.device, given.data(), ids.data(), ids.elements() * element_bytes(ids.type()));
 }
@@ -98,18 +105,41 @@ Router router_of(Rank& rank, const LayerWeights& weights, int layer, std::int64_
                     .weights = first_rows(rank.scratch.expert_weights, {tokens, rank.top_k})});
 }
 
-Chosen route(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
+// top_k_rule and reroute_margin; nothing of them applies to experts that somebody else chose.
+ChangeRoute changes_to(Rank& rank, const Route& route, int moe_layer) {
+  const RouteChanges& changes = rank.changes;
+  ChangeRoute op{.route = route};
+  if (rank.routing_source) return op;
+  op.threshold = changes.threshold;
+  if (!changes.layer_experts.empty()) op.kept = changes.layer_experts[static_cast<std::size_t>(moe_layer)];
+  // A prompt asks for most experts anyway, and accuracy is judged step by step.
+  if (changes.reroute_margin > 0.0 && rank.is_one_each && !rank.cache->is_resident()) {
+    op.margin = changes.reroute_margin;
+    op.slot_of_expert = rank.cache->table(moe_layer);
+    op.replaced = rank.cache->rerouted();
+  }
+  return op;
+}
+
+Chosen route(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens) {
   const OpScope scope(rank.recorder, Activity::compute, Row::router);
   Router router = router_of(rank, weights, layer, tokens);
   if (rank.routing_source) take_given_experts(rank, router.route.ids, layer);
   router.route.ids_are_given = static_cast<bool>(rank.routing_source);
-  if (rank.host_router)
-    on_host(rank, [&rank, router, layer] {
-      const std::span<const std::int32_t> ids = rank.host_router->route(rank.device, rank.host, router, layer);
+  const ChangeRoute change = changes_to(rank, router.route, moe_layer);
+  if (rank.host_router) {
+    on_host(rank, [&rank, router, change, layer] {
+      const HostScope on_host_scope(rank.recorder, Activity::compute, Row::router);
+      const std::span<const std::int32_t> ids =
+          rank.host_router->route(rank.device, rank.host, router, change, layer);
       rank.chosen_ids.assign(ids.begin(), ids.end());
     });
-  else
+  } else {
     run(rank.device, router);
+    if (change.changes()) run(rank.device, change);
+  }
+  if (rank.injected.router_spin_ns > 0) run(rank.device, Spin{.ns = rank.injected.router_spin_ns});
+  if (rank.prefetcher) rank.prefetcher->ask(rank, layer, tokens);
   return {router.route.ids, router.route.weights};
 }
 
@@ -117,35 +147,6 @@ template <class T>
 void read_back(Rank& rank, const Tensor& from, std::vector<T>& to) {
   to.resize(static_cast<std::size_t>(from.elements()));
   copy_to_host(rank.device, from.data(), to.data(), from.elements() * element_bytes(from.type()));
-}
-
-// top_k_rule and reroute_margin; nothing of them applies to experts that somebody else chose.
-void change_choice(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens) {
-  const RouteChanges& changes = rank.changes;
-  if (!changes.any() || rank.routing_source) return;
-  const OpScope scope(rank.recorder, Activity::compute, Row::router);
-  Route again = router_of(rank, weights, layer, tokens).route;
-  std::vector<std::int32_t>& ids = rank.chosen_ids;
-  bool changed = false;
-  if (changes.threshold > 0.0) {
-    read_back(rank, again.weights, rank.chosen_weights);
-    changed = drop_below(changes.threshold, ids, rank.chosen_weights, rank.top_k);
-  }
-  if (!changes.layer_experts.empty())
-    changed = drop_beyond(changes.layer_experts[static_cast<std::size_t>(moe_layer)], ids, rank.top_k) || changed;
-  // A prompt asks for most experts anyway, and accuracy is judged step by step.
-  if (changes.reroute_margin > 0.0 && rank.is_one_each && !rank.cache->is_resident()) {
-    std::vector<float> logits;
-    read_back(rank, again.logits, logits);
-    const std::int64_t replaced = reroute(changes.reroute_margin, again, logits, rank.cache->directory().table(moe_layer),
-                                          ids, rank.top_k);
-    rank.rerouted += replaced;
-    changed = changed || replaced > 0;
-  }
-  if (!changed) return;
-  copy_to_device(rank.device, ids.data(), again.ids.data(), again.ids.elements() * element_bytes(NumberType::i32));
-  again.ids_are_given = true;
-  run(rank.device, again);
 }
 
 void show_to_observer(Rank& rank, const Chosen& chosen, int layer) {
@@ -165,17 +166,18 @@ void look_ahead(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
   if (!rank.gate_ahead || rank.gate_ahead->tokens() < tokens)
     rank.gate_ahead = std::make_unique<GateAhead>(rank.device, *rank.spec, tokens);
   const int foreseen = static_cast<int>(next - routes.begin());
-  rank.gate_observer(foreseen, ask_gate(rank, *rank.gate_ahead, foreseen, tokens), static_cast<int>(tokens), rank.top_k);
+  ask_gate(rank, *rank.gate_ahead, foreseen, tokens);
+  rank.gate_observer(foreseen, answer_of_gate(rank, *rank.gate_ahead, tokens), static_cast<int>(tokens),
+                     rank.top_k);
 }
 
 // What the host does between routing and experts, where it must know: the first wave.
-void host_part(Rank& rank, const LayerWeights& weights, const Chosen& chosen, const Tensor& x, int layer, int moe_layer) {
+void host_part(Rank& rank, const Chosen& chosen, const Tensor& x, int layer, int moe_layer) {
   ExpertCache& cache = *rank.cache;
   if (!rank.host_router) {  // else it is the host's own choice
     const OpScope scope(rank.recorder, Activity::host_wait);
     read_back(rank, chosen.ids, rank.chosen_ids);
   }
-  change_choice(rank, weights, layer, moe_layer, x.dim(0));
   {
     const OpScope scope(rank.recorder, Activity::host_wait);
     show_to_observer(rank, chosen, layer);
@@ -215,21 +217,37 @@ void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
 
 void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
   with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
+    // Its rows are scratch: written more than once they change nothing.
+    ExpertFfn once_more = ffn;
+    once_more.after_gate_up = nullptr;
+    for (int more = 1; more < rank.injected.expert_reads; ++more) run(rank.device, once_more);
     run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
   });
 }
 
-void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer, int waves) {
-  rank.cache->first_device_wave(moe_layer, chosen.ids);
-  run_wave(rank, x, chosen);
-  for (int wave = 1; wave < waves; ++wave) {
+// The device looks up and fetches: what that takes is loading, whether something was missing or not. The next
+// layer's guesses go beside the last wave.
+void look_up_on_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int wave,
+                       int waves) {
+  const OpScope scope(rank.recorder, Activity::expert_copy);
+  if (wave == 0)
+    rank.cache->first_device_wave(moe_layer, chosen.ids);
+  else
     rank.cache->next_device_wave();
+  if (rank.prefetcher && wave == waves - 1) rank.prefetcher->after_lookup(rank, layer, moe_layer, x.dim(0));
+}
+
+void run_waves_of_device(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
+                         int waves) {
+  for (int wave = 0; wave < waves; ++wave) {
+    look_up_on_device(rank, x, chosen, layer, moe_layer, wave, waves);
     run_wave(rank, x, chosen);
   }
 }
 
 // The first wave is there: host_part(). Recorded, a step has as many as it may ever need.
-void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, int waves) {
+void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
+                       int waves) {
   run_wave(rank, x, chosen);
   for (int wave = 1; wave < waves && (rank.pieces != nullptr || !rank.cache->is_last_wave()); ++wave) {
     on_host(rank, [&rank, layer, moe_layer, tokens = x.dim(0)] {
@@ -247,28 +265,32 @@ void run_waves_of_host(Rank& rank, const Tensor& x, const Chosen& chosen, int la
 void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int moe_layer) {
   run_wave(rank, x, chosen);
   on_host(rank, [&rank, moe_layer, rows = ffn_of(rank, x, chosen).rows] {
-    const OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
-    rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(), rows);
+    rank.cache->promote_outside();
+    const HostScope scope(rank.recorder, Activity::compute, Row::gate_up);
+    rank.host_experts->compute(rank.device, rank.host, moe_layer, rank.chosen_ids, rank.cache->outside(),
+                               rows);
   });
 }
 
-// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for one token sum the
-// choices up as they go.
-void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer, const Tensor& y) {
+// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for
+// one token sum the choices up as they go.
+void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
+                 const Tensor& y) {
   const bool device_decides = rank.cache->looks_up_on_device();
   if (!device_decides && !rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
   const int waves = rank.cache->waves_at_most(moe_layer, x.dim(0), rank.top_k);
   if (rank.cache->leaves_some_outside()) {
     run_here_and_outside(rank, x, chosen, moe_layer);
   } else if (waves == 1) {
-    if (device_decides) rank.cache->first_device_wave(moe_layer, chosen.ids);
+    if (device_decides) look_up_on_device(rank, x, chosen, layer, moe_layer, 0, 1);
     return run_all_at_once(rank, x, chosen, y);
   } else if (device_decides) {
-    run_waves_of_device(rank, x, chosen, moe_layer, waves);
+    run_waves_of_device(rank, x, chosen, layer, moe_layer, waves);
   } else {
     run_waves_of_host(rank, x, chosen, layer, moe_layer, waves);
   }
-  run(rank, Row::down_combine, Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
+  run(rank, Row::down_combine,
+      Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
 }
 
 void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
@@ -296,8 +318,8 @@ void feed_forward(Rank& rank, const LayerWeights& weights, std::int64_t tokens) 
   run_dense(rank, weights.dense, Row::dense, normed, begin_half_layer(rank, tokens));
 }
 
-void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens) {
-  route(rank, weights, layer, tokens);
+void run_router(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens) {
+  route(rank, weights, layer, moe_layer, tokens);
 }
 
 void run_router_ahead(Rank& rank, const LayerWeights& weights, int layer, const RouterTensors& to) {
@@ -320,9 +342,9 @@ void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x
 void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int moe_layer,
                         std::int64_t tokens) {
   const Tensor x = first_rows(rank.scratch.normed, {tokens, rank.spec->hidden});
-  const Chosen chosen = route(rank, weights, layer, tokens);
+  const Chosen chosen = route(rank, weights, layer, moe_layer, tokens);
   if (rank.host_must_know())
-    on_host(rank, [&rank, &weights, chosen, x, layer, moe_layer] { host_part(rank, weights, chosen, x, layer, moe_layer); });
+    on_host(rank, [&rank, chosen, x, layer, moe_layer] { host_part(rank, chosen, x, layer, moe_layer); });
   const Tensor output = begin_half_layer(rank, tokens);
   run_experts(rank, x, chosen, layer, moe_layer, output);
   if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, Row::shared, x, output);

@@ -21,7 +21,7 @@ struct RouterTensors {
   Tensor ids;      // (tokens, k) i32
   Tensor weights;  // (tokens, k) f32
 };
-void run_router(Rank& rank, const LayerWeights& weights, int layer, std::int64_t tokens);
+void run_router(Rank& rank, const LayerWeights& weights, int layer, int moe_layer, std::int64_t tokens);
 void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tensor& y);
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y);
 

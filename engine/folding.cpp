@@ -15,14 +15,14 @@ int distinct_of(int count, int fold) { return (count + fold - 1) / fold; }
 
 // Layers of the kind of `layer`, and its number among them.
 struct Kind {
-  int count = 0;
+  int count = 1;
   int index = 0;
 };
 Kind kind_of(const ModelSpec& spec, int layer) {
   const bool routes = spec.moe_layers[static_cast<std::size_t>(layer)];
   Kind kind;
   for (int other = 0; other < spec.layers; ++other) {
-    if (spec.moe_layers[static_cast<std::size_t>(other)] != routes) continue;
+    if (other == layer || spec.moe_layers[static_cast<std::size_t>(other)] != routes) continue;
     kind.index += other < layer ? 1 : 0;
     ++kind.count;
   }

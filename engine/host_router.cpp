@@ -30,7 +30,8 @@ HostRouter::HostRouter(Device& device, const ModelSpec& spec, const Weights& wei
       ids_(memory_, NumberType::i32, {tokens, spec.experts_per_token}),
       weights_(memory_, NumberType::f32, {tokens, spec.experts_per_token}),
       sequences_(memory_, NumberType::i32, {tokens}),
-      positions_(memory_, NumberType::i32, {tokens}) {
+      positions_(memory_, NumberType::i32, {tokens}),
+      table_(memory_, NumberType::i32, {spec.experts}) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerWeights& from = weights.layers[i];
     if (from.router.empty()) continue;
@@ -43,7 +44,8 @@ HostRouter::HostRouter(Device& device, const ModelSpec& spec, const Weights& wei
   }
 }
 
-std::span<const std::int32_t> HostRouter::route(Device& device, Cpu& host, const Router& op, int layer) {
+std::span<const std::int32_t> HostRouter::route(Device& device, Cpu& host, const Router& op,
+                                                const ChangeRoute& change, int layer) {
   const std::int64_t tokens = op.x.dim(0);
   const Layer& of = layers_[static_cast<std::size_t>(layer)];
   Router here = op;
@@ -68,6 +70,14 @@ std::span<const std::int32_t> HostRouter::route(Device& device, Cpu& host, const
     bring(op.synthetic.positions, here.synthetic.positions);
   }
   run(host, here);
+  if (change.changes()) {
+    ChangeRoute change_here = change;
+    change_here.route = here.route;
+    change_here.slot_of_expert = table_.view();
+    change_here.replaced = &rerouted_;
+    if (change.margin > 0.0) bring(change.slot_of_expert, table_.view());
+    run(host, change_here);
+  }
   const auto send = [&](const Tensor& from, const Tensor& to) {
     copy_to_device(device, from.data(), to.data(), bytes_of(from));
   };

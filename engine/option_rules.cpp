@@ -23,9 +23,11 @@ namespace {
 
 using Rule = std::optional<Objection>;
 
-constexpr std::array kWeightTypes{NumberType::f32,  NumberType::f16,  NumberType::bf16,     NumberType::fp8,
-                                  NumberType::int8, NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
-constexpr std::array kKvTypes{NumberType::f32, NumberType::f16, NumberType::bf16, NumberType::fp8, NumberType::int8};
+constexpr std::array kWeightTypes{NumberType::f32,      NumberType::f16,  NumberType::bf16,
+                                  NumberType::fp8,      NumberType::int8, NumberType::int4,
+                                  NumberType::int4_g32, NumberType::mxfp4};
+constexpr std::array kKvTypes{NumberType::f32, NumberType::f16, NumberType::bf16, NumberType::fp8,
+                              NumberType::int8};
 constexpr std::array kDegrees{1, 2, 4, 8};
 
 template <class Values>
@@ -116,8 +118,9 @@ Rule thread_rule(const EngineOptions& options) {
                    fmt::format("1 .. {}, the cores here", cores)};
 }
 
-// Where the layers run, and what a GPU does not do in this build. Whether there is a GPU is not looked at: the tuner's process
-// asks these rules too, and it must not touch one. Cuda's constructor says when there is none.
+// Where the layers run, and what a GPU does not do in this build. Whether there is a GPU is not looked at:
+// the tuner's process asks these rules too, and it must not touch one. Cuda's constructor says when there is
+// none.
 Rule placement_rule(const EngineOptions& options) {
   if (options.device == DeviceKind::cpu) {
     if (options.router == RouterPlacement::gpu) return Objection{"router", "gpu needs a GPU", "cpu"};
@@ -128,52 +131,65 @@ Rule placement_rule(const EngineOptions& options) {
 #endif
   if (options.tensor_parallel > 1)
     return Objection{"tensor_parallel", "above 1: this build runs a model on one GPU", "1"};
-  if (takes_untried(kUntriedGpuCache)) return std::nullopt;
-  if (options.router == RouterPlacement::cpu)
-    return Objection{"router", "cpu: this build routes on the device that computes", "gpu"};
-  if (options.expert_cache_fraction < 1.0 || options.expert_cache_bytes > 0)
-    return Objection{"expert_cache", "below 1: this build keeps all experts resident on a GPU", "1"};
   return std::nullopt;
 }
 
 // What a cache on a GPU needs beside its slots.
 Rule gpu_cache_rule(const ModelSpec& spec, const EngineOptions& options) {
   const std::int64_t slots = cache_slots(spec, options);
-  if (options.device == DeviceKind::cpu || slots == std::int64_t{spec.moe_layer_count()} * spec.experts) return std::nullopt;
+  if (options.device == DeviceKind::cpu || slots == std::int64_t{spec.moe_layer_count()} * spec.experts)
+    return std::nullopt;
   const SlotDirectory directory({.layers = spec.moe_layer_count(),
                                  .experts = spec.experts,
                                  .slots = static_cast<int>(slots),
                                  .policy = options.cache_policy});
   // One token's experts lie beside each other, so that it runs through the kernels of the resident model.
   if (const int k = effective_top_k(spec, options); directory.slots_for_sure(0) < k)
-    return Objection{"cache_policy", fmt::format("pinned: hot experts leave {} of {} slots", directory.slots_for_sure(0), slots),
-                     fmt::format("layer_lru, or a larger expert_cache (at least {} slots free)", k)};
-  const std::int64_t store = std::int64_t{distinct_moe_layers(spec)} * spec.experts * expert_bytes(spec, options);
+    return Objection{
+        "cache_policy",
+        fmt::format("pinned: hot experts leave {} of {} slots", directory.slots_for_sure(0), slots),
+        fmt::format("layer_lru, or a larger expert_cache (at least {} slots free)", k)};
+  const std::int64_t store =
+      std::int64_t{distinct_moe_layers(spec)} * spec.experts * expert_bytes(spec, options);
   if (options.miss == MissHandling::pull && store > pinned_limit(spec))
-    return Objection{"miss", fmt::format("pull reads {} bytes of experts from pinned memory, {} may be pinned", store, pinned_limit(spec)),
+    return Objection{"miss",
+                     fmt::format("pull reads {} bytes of experts from pinned memory, {} may be pinned", store,
+                                 pinned_limit(spec)),
                      "dma, fewer bits (expert_quant), more folding of a preset (fold=)"};
   return std::nullopt;
 }
 
 Rule gpu_type_rule(const ModelSpec& spec, const EngineOptions& options) {
   if (options.device == DeviceKind::cpu || expert_type(spec, options) != NumberType::f32) return std::nullopt;
-  return Objection{"expert_quant", "f32 experts: a GPU's tensor cores do not take them", "bf16, int8, int4, int4_g32"};
+  return Objection{"expert_quant", "f32 experts: a GPU's tensor cores do not take them",
+                   "bf16, int8, int4, int4_g32"};
 }
 
-// Acted on by the host; a GPU's layers do not have them in this build.
-constexpr std::array<std::string_view, 3> kOnlyOnCpu{"prefetch", "reroute_margin", "top_k_rule"};
+// Who decides about slots must be the one who guesses.
+Rule prefetch_rule(const ModelSpec& spec, const EngineOptions& options) {
+  using Missing = ExpertCache::Missing;
+  const Missing missing = missing_experts(spec, options);
+  if (options.prefetch == Prefetch::none || missing == Missing::fetched_by_host) return std::nullopt;
+  const std::string found = fmt::format("{} with miss={}", knob_named("prefetch").get(options), knob_named("miss").get(options));
+  if (missing == Missing::stays_outside)
+    return Objection{"prefetch", found + ": what has no slot is computed where it is", "none, or miss=dma, miss=pull"};
+  if (options.prefetch != Prefetch::repeat && options.prefetch != Prefetch::next_gate)
+    return Objection{"prefetch", found + ": its counts are the host's, which is not asked", "none, repeat, next_gate, or miss=dma"};
+  if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
+    return Objection{"prefetch", found + " and router=cpu: a step is cut where the host has its part",
+                     "none, router=gpu, or miss=dma"};
+  return std::nullopt;
+}
 
 // Knobs that this build reads but does not act on: saying so is better than ignoring them.
 Rule unsupported_rule(const EngineOptions& options) {
   if (Rule rule = placement_rule(options)) return rule;
   const EngineOptions defaults;
-  for (const char* name : {"miss", "prefetch", "cuda_graph", "expert_parallel", "reroute_margin",
-                           "top_k_rule"}) {
+  for (const char* name : {"miss", "cuda_graph", "expert_parallel"}) {
     if (name == std::string_view("cuda_graph") && options.device == DeviceKind::cuda) continue;
     if (name == std::string_view("miss") &&
-        takes_untried(options.device == DeviceKind::cuda ? kUntriedGpuCache : kUntriedDeviceLookUp))
+        (options.device == DeviceKind::cuda || takes_untried(kUntriedDeviceLookUp)))
       continue;
-    if (options.device == DeviceKind::cpu && std::ranges::find(kOnlyOnCpu, name) != kOnlyOnCpu.end()) continue;
     const Knob& knob = knob_named(name);
     if (knob.get(options) != knob.get(defaults))
       return Objection{name, knob.get(options) + ": this build does not act on it yet", knob.get(defaults)};
@@ -216,6 +232,7 @@ std::optional<Objection> objection_to_options(const ModelSpec& spec, const Engin
   if (Rule rule = cache_rule(spec, options)) return rule;
   if (Rule rule = thread_rule(options)) return rule;
   if (Rule rule = unsupported_rule(options)) return rule;
+  if (Rule rule = prefetch_rule(spec, options)) return rule;
   if (Rule rule = gpu_type_rule(spec, options)) return rule;
   if (Rule rule = gpu_cache_rule(spec, options)) return rule;
   return limit_rule(spec, options, limits);

@@ -1,4 +1,4 @@
-// Pinned host memory for expert stores, kept when an engine lets go of it: pinning costs about 1.2 s per GiB
+// Pinned host memory for expert stores, kept when an engine lets go of it: pinning costs up to 1.2 s per GiB
 // (an H200's host, measured), and a study makes an engine for every trial that changes weights.
 #pragma once
 

@@ -27,15 +27,18 @@ std::int64_t GateAhead::bytes_of(const ModelSpec& spec, std::int64_t tokens) {
   return tokens * (spec.hidden + spec.experts + 2 * spec.experts_per_token) * element_bytes(NumberType::f32);
 }
 
-std::span<const std::int32_t> ask_gate(Rank& rank, GateAhead& gate, int layer, std::int64_t tokens) {
+void ask_gate(Rank& rank, GateAhead& gate, int layer, std::int64_t tokens) {
   const RouterTensors to{.normed = first_rows(gate.normed, {tokens, rank.spec->hidden}),
                          .logits = first_rows(gate.logits, {tokens, rank.spec->experts}),
                          .ids = first_rows(gate.ids, {tokens, rank.top_k}),
                          .weights = first_rows(gate.weights, {tokens, rank.top_k})};
   run_router_ahead(rank, rank.weights.layers[static_cast<std::size_t>(layer)], layer, to);
+}
+
+std::span<const std::int32_t> answer_of_gate(Rank& rank, GateAhead& gate, std::int64_t tokens) {
   rank.guessed_ids.resize(static_cast<std::size_t>(tokens * rank.top_k));
-  copy_to_host(rank.device, to.ids.data(), rank.guessed_ids.data(),
-               to.ids.elements() * element_bytes(NumberType::i32));
+  copy_to_host(rank.device, gate.ids.view().data(), rank.guessed_ids.data(),
+               std::ssize(rank.guessed_ids) * element_bytes(NumberType::i32));
   return rank.guessed_ids;
 }
 
@@ -60,14 +63,38 @@ void Prefetcher::fetch(Rank& rank, int moe_layer, std::span<const std::int32_t> 
 }
 
 void Prefetcher::begin_step(Rank& rank, std::int64_t tokens) {
+  if (!rank.cache->looks_up_on_device()) {
+    on_host(rank, [&rank, tokens] { rank.prefetcher->begin_step_on_host(rank, tokens); });
+  } else if (kind_ == Prefetch::repeat && rank.is_one_each) {
+    const OpScope scope(rank.recorder, Activity::expert_copy);
+    rank.cache->fetch_ahead_on_device(0, {}, true);
+  }
+}
+
+void Prefetcher::begin_step_on_host(Rank& rank, std::int64_t tokens) {
   before_.clear();
-  token_ids_.resize(static_cast<std::size_t>(tokens));
-  copy_to_host(rank.device, rank.scratch.ids.view().data(), token_ids_.data(),
-               tokens * element_bytes(NumberType::i32));
+  if (kind_ == Prefetch::table) {
+    token_ids_.resize(static_cast<std::size_t>(tokens));
+    copy_to_host(rank.device, rank.scratch.ids.view().data(), token_ids_.data(),
+                 tokens * element_bytes(NumberType::i32));
+  }
   rank.cache->begin_step();
   if (!rank.is_one_each) return;
   const LayerChoice nothing{.ids = {}, .token_ids = token_ids_, .k = rank.top_k};
   fetch(rank, 0, predictor_.predict(0, nothing, rank.cache->fair_share(0)));
+}
+
+void Prefetcher::ask(Rank& rank, int layer, std::int64_t tokens) {
+  const int next = next_routing_layer(*rank.spec, layer);
+  if (kind_ == Prefetch::next_gate && next >= 0 && rank.is_one_each)
+    ask_gate(rank, gate_.front(), next, tokens);
+}
+
+void Prefetcher::after_lookup(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
+  if (next_routing_layer(*rank.spec, layer) < 0 || !rank.is_one_each) return;
+  const Tensor ids =
+      kind_ == Prefetch::next_gate ? first_rows(gate_.front().ids, {tokens, rank.top_k}) : Tensor();
+  rank.cache->fetch_ahead_on_device(moe_layer + 1, ids, false);
 }
 
 void Prefetcher::after_choice(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
@@ -78,7 +105,7 @@ void Prefetcher::after_choice(Rank& rank, int layer, int moe_layer, std::int64_t
   if (next < 0 || !rank.is_one_each) return;
   const std::size_t most = rank.cache->fair_share(moe_layer + 1);
   if (kind_ == Prefetch::next_gate)
-    fetch(rank, moe_layer + 1, by_rank(ask_gate(rank, gate_.front(), next, tokens), rank.top_k, most));
+    fetch(rank, moe_layer + 1, by_rank(answer_of_gate(rank, gate_.front(), tokens), rank.top_k, most));
   else
     fetch(rank, moe_layer + 1, predictor_.predict(moe_layer + 1, choice, most));
 }

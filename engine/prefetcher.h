@@ -28,9 +28,11 @@ struct GateAhead {
   static std::int64_t bytes_of(const ModelSpec& spec, std::int64_t tokens);
 };
 
-// Which experts the router of `layer` would choose of the residual stream as it is now: (tokens, k), best
-// first. layer: of the model, one that routes.
-std::span<const std::int32_t> ask_gate(Rank& rank, GateAhead& gate, int layer, std::int64_t tokens);
+// Enqueues the question which experts the router of `layer` would choose of the residual stream as it is now.
+// layer: of the model, one that routes.
+void ask_gate(Rank& rank, GateAhead& gate, int layer, std::int64_t tokens);
+// The answer, (tokens, k), best first. Waits for the device; the experts' results may not be enqueued yet.
+std::span<const std::int32_t> answer_of_gate(Rank& rank, GateAhead& gate, std::int64_t tokens);
 
 class Prefetcher {
  public:
@@ -39,8 +41,12 @@ class Prefetcher {
   Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, std::int64_t sequences);
 
   // Before the first layer of a step.
-  void begin_step(Rank& rank, std::int64_t tokens);
-  // The layer's choice is rank.chosen_ids, its last wave is in place.
+  void begin_step(Rank& rank, std::int64_t tokens);  // recorded too
+  // Behind the layer's router, enqueued: what the device knows of the next layer.
+  void ask(Rank& rank, int layer, std::int64_t tokens);
+  // Where the device looks up: the layer's last wave is enqueued. Guesses on the device, without the host.
+  void after_lookup(Rank& rank, int layer, int moe_layer, std::int64_t tokens);
+  // Where the host does. The layer's choice is rank.chosen_ids, its last wave is in place.
   void after_choice(Rank& rank, int layer, int moe_layer, std::int64_t tokens);
   void forget();
 
@@ -49,6 +55,7 @@ class Prefetcher {
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  void begin_step_on_host(Rank& rank, std::int64_t tokens);
   void fetch(Rank& rank, int moe_layer, std::span<const std::int32_t> experts);
 
   Prefetch kind_;

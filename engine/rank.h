@@ -14,6 +14,7 @@
 #include "engine/kv_cache.h"
 #include "engine/scratch.h"
 #include "engine/shard.h"
+#include "engine/sync_tax/injection.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "engine/weights.h"
 #include "kernels/collective.h"
@@ -29,13 +30,11 @@ class HostRouter;   // engine/host_router.h
 class Prefetcher;  // engine/prefetcher.h
 struct GateAhead;
 
-// What the options make of a router's choice (engine/route_changes.h).
+// What the options make of a router's choice (kernels/change_route.h).
 struct RouteChanges {
   double threshold = 0.0;          // top_k_rule=threshold:t
   std::vector<int> layer_experts;  // top_k_rule=per_layer: experts of every layer that routes; empty: all top_k
   double reroute_margin = 0.0;
-
-  bool any() const { return threshold > 0.0 || !layer_experts.empty() || reroute_margin > 0.0; }
 };
 
 struct Rank {
@@ -61,12 +60,13 @@ struct Rank {
   std::unique_ptr<GateAhead> gate_ahead;     // for it
   std::unique_ptr<Prefetcher> prefetcher;    // null: prefetch none, or nothing to fetch
   std::vector<std::int32_t> chosen_ids;  // of the running layer, on the host
-  std::vector<float> chosen_weights;     // the same; only for the observer and for what changes the choice
+  std::vector<float> chosen_weights;     // the same; only for the observer
   std::vector<std::int32_t> asked_ids;    // chosen_ids without the dropped ones
   std::vector<std::int32_t> guessed_ids;  // of a later layer
-  std::int64_t rerouted = 0;              // since the counters were reset
   double communication_seconds = 0.0;
   StepRecorder* recorder = nullptr;         // rank 0 only, and only while somebody records
+  std::int64_t labelled_by = 0;             // number of the TraceLabels that know the graphs' nodes; 0: none
+  Injection injected;
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
   GraphPieces* pieces = nullptr;            // while a step is recorded
 

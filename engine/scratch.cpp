@@ -70,7 +70,7 @@ std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& option
   if (moe_layers > 0) {
     // The same of every choice, an expert's rows filled up to a tile, and the lists that sort choices by expert.
     const std::int64_t choices = tokens * spec.experts_per_token + std::min<std::int64_t>(tokens * spec.experts_per_token, spec.experts) * 8;
-    const std::int64_t lists = 16 * (choices + 2 * spec.experts) + 4096;
+    const std::int64_t lists = 16 * (choices + std::int64_t{2} * spec.experts) + 4096;
     most = std::max(most, choices * (padded(shard.expert_inner(spec).count) + hidden) * kF32 + lists);
   }
   const std::int64_t heads = shard.heads(spec).count;

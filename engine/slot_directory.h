@@ -69,7 +69,8 @@ class SlotDirectory {
   };
 
   std::size_t key(int layer, int expert) const {
-    return static_cast<std::size_t>(layer * shape_.experts + expert);
+    return static_cast<std::size_t>(layer) * static_cast<std::size_t>(shape_.experts) +
+           static_cast<std::size_t>(expert);
   }
   bool leaves_before(const Slot& a, const Slot& b) const;
   std::optional<Placement> place(int layer, int expert, bool may_evict);

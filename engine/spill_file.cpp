@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <stdexcept>
@@ -17,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/cache_folder.h"
 #include "engine/file_reading.h"
 
 namespace moetune {
@@ -148,14 +148,8 @@ void SpillFile::read(std::int64_t index, void* destination) const {
 }
 
 std::string spill_directory() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::filesystem::path() : std::filesystem::path(value);
-  };
-  // The XDG rules: a relative path is to be ignored.
-  if (const auto cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "moetune";
-  if (const auto home = variable("HOME"); home.is_absolute()) return home / ".cache" / "moetune";
-  return std::filesystem::temp_directory_path() / "moetune";
+  const std::filesystem::path cache = cache_folder();
+  return cache.empty() ? std::filesystem::temp_directory_path() / "moetune" : cache;
 }
 
 std::unique_ptr<SpillFile> open_spill_file(const std::string& directory, const SpillContents& contents,

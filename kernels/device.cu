@@ -1,5 +1,9 @@
 // Start at Cuda::Cuda(); memory and copies are what buffer.cpp calls.
+#include <sys/mman.h>
+
 #include <atomic>
+#include <cstdint>
+#include <new>
 #include <utility>
 
 #include "kernels/cuda/check.cuh"
@@ -56,7 +60,9 @@ void* Cuda::State::scratch(std::size_t bytes) {
 }
 
 int* Cuda::State::counters(int count) {
-  if (count > kCounters) throw std::logic_error(std::to_string(count) + " counters asked for, there are " + std::to_string(kCounters));
+  if (count > kCounters)
+    throw std::logic_error(std::to_string(count) + " counters asked for, there are " +
+                           std::to_string(kCounters));
   return counters_;
 }
 
@@ -76,14 +82,50 @@ std::shared_ptr<std::byte> cuda_allocate(Cuda& cuda, std::int64_t bytes) {
   return {static_cast<std::byte*>(data), [](std::byte* block) { cudaFree(block); }};
 }
 
+namespace {
+
+// Pinning goes page by page: huge ones make it six times as fast on an H200's host (cuda_cache_bench pin),
+// and are read as fast.
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kLeastForHugePages = std::size_t{64} << 20;
+
+std::shared_ptr<std::byte> pinned_by_huge_pages(std::size_t bytes) {
+  const std::size_t length = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  void* const mapped =
+      mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  auto* const begin = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<std::uintptr_t>(mapped) + kHugePage - 1) / kHugePage * kHugePage);
+  madvise(begin, length, MADV_HUGEPAGE);  // a kernel without them pins small pages
+  if (const cudaError_t error = cudaHostRegister(begin, length, cudaHostRegisterMapped);
+      error != cudaSuccess) {
+    munmap(mapped, length + kHugePage);
+    CUDA_TRY(error);
+  }
+  return {begin, [mapped, length](std::byte* block) {
+            cudaHostUnregister(block);
+            munmap(mapped, length + kHugePage);
+          }};
+}
+
+}  // namespace
+
 std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes) {
-  void* data = nullptr;
   CUDA_TRY(cudaSetDevice(cuda.state().ordinal));
+  // The GPU has to read it at the host's address, which it does wherever it has the host's address space.
+  int same_address = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem,
+                                  cuda.state().ordinal));
+  if (same_address != 0 && static_cast<std::size_t>(bytes) >= kLeastForHugePages)
+    return pinned_by_huge_pages(static_cast<std::size_t>(bytes));
+  void* data = nullptr;
   CUDA_TRY(cudaHostAlloc(&data, static_cast<std::size_t>(bytes > 0 ? bytes : 1), cudaHostAllocMapped));
   return {static_cast<std::byte*>(data), [](std::byte* block) { cudaFreeHost(block); }};
 }
 
-void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes) { cuda.state().scratch(static_cast<std::size_t>(bytes)); }
+void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes) {
+  cuda.state().scratch(static_cast<std::size_t>(bytes));
+}
 std::int64_t cuda_host_waits() { return waits; }
 int cuda_scratch_growths(Cuda& cuda) { return cuda.state().scratch_generation; }
 std::int64_t cuda_free_bytes(Cuda& cuda) {

@@ -101,12 +101,18 @@ bool run_as_prompt(Cuda& cuda, const ExpertFfn& op) {
                           .ids = op.ids.i32(),
                           .ids_stride = op.ids.stride(0),
                           .slot_of_expert = op.slot_of_expert.i32(),
-                          .y = {op.rows.f32(), op.rows.stride(1)}});
+                          .y = {op.rows.f32(), op.rows.stride(1)},
+                          .after_gate_up = op.after_gate_up});
   return true;
+}
+
+void tell_gate_up_is_enqueued(const ExpertFfn& op) {
+  if (op.after_gate_up != nullptr) (*op.after_gate_up)();
 }
 
 void run_many(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
   cuda::run_gate_up_many(cuda, op.layout.gate.type, work);
+  tell_gate_up_is_enqueued(op);
   cuda::run_down_many(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
 }
 
@@ -127,7 +133,8 @@ __global__ void combine_fours(Rows rows, std::int64_t choice_stride, int k, Rows
 #pragma unroll 4
   for (int choice = 0; choice < k; ++choice) {
     const float weight = weights.row(token)[choice];
-    const float4 row = *reinterpret_cast<const float4*>(rows.row(token) + choice * choice_stride + column);
+    float4 row = *reinterpret_cast<const float4*>(rows.row(token) + choice * choice_stride + column);
+    if (weight == 0.0F) row = {};  // that of no expert was never written
     sum.x += weight * row.x;
     sum.y += weight * row.y;
     sum.z += weight * row.z;
@@ -145,8 +152,11 @@ __global__ void combine(Rows rows, std::int64_t choice_stride, int k, Rows weigh
   if (column >= hidden) return;
   const std::int64_t token = blockIdx.y;
   float sum = 0.0F;
-  for (int choice = 0; choice < k; ++choice)
-    sum += weights.row(token)[choice] * rows.row(token)[choice * choice_stride + column];
+  for (int choice = 0; choice < k; ++choice) {
+    const float weight = weights.row(token)[choice];
+    const float value = rows.row(token)[choice * choice_stride + column];
+    sum += weight == 0.0F ? 0.0F : weight * value;  // the row of no expert was never written
+  }
   y.row(token)[column] += sum;
 }
 
@@ -160,6 +170,7 @@ void run(Cuda& cuda, const ExpertFfn& op) {
   work.is_activated_f32 =
       work.entries.kind != FfnEntries::Kind::one_token && cuda::activates_f32(op.layout.down.type, work);
   cuda::run_gate_up(cuda, op.layout.gate.type, work);
+  tell_gate_up_is_enqueued(op);
   run_rows(cuda, op, work);
 }
 
@@ -172,6 +183,7 @@ void run(Cuda& cuda, const RoutedFfn& op) {
       type == op.ffn.layout.down.type && cuda::is_few(type, work)) {
     work.is_activated_f32 = true;
     cuda::run_gate_up_few(cuda, type, work);
+    tell_gate_up_is_enqueued(op.ffn);
     return cuda::run_down_few(cuda, type, work, cuda::rows_of(op.weights), cuda::rows_of(op.y));
   }
   if (is_many(op.ffn, work)) {
@@ -180,6 +192,7 @@ void run(Cuda& cuda, const RoutedFfn& op) {
   }
   work.is_activated_f32 = cuda::activates_f32(op.ffn.layout.down.type, work);
   cuda::run_gate_up(cuda, op.ffn.layout.gate.type, work);
+  tell_gate_up_is_enqueued(op.ffn);
   if (cuda::down_joins(work.entries))
     return cuda::run_down_joined(cuda, op.ffn.layout.down.type, work, cuda::rows_of(op.weights),
                                  cuda::rows_of(op.y));

@@ -17,12 +17,12 @@ namespace moetune {
 
 struct ExpertFfn {
   Tensor x;                     // (tokens, hidden) f32
-  Tensor ids;                   // (tokens, k) i32 expert ids; -1 (on a CPU): no expert
+  Tensor ids;                   // (tokens, k) i32 expert ids; -1: no expert
   Tensor slot_of_expert;        // (experts) i32, -1: not in this wave
   const void* slots = nullptr;  // slot s starts at slots + s * layout.bytes
   ExpertLayout layout;
   Tensor rows;  // (tokens, k, hidden) f32, written where the expert is in this wave
-  // Called between the two products, by a CPU only: for those who time them. Null: nobody does.
+  // Called between the two products: on a CPU when the first is done, on a GPU when it is enqueued. Null: nobody asks.
   const std::function<void()>* after_gate_up = nullptr;
 };
 void run(Cpu& cpu, const ExpertFfn& op);
@@ -38,7 +38,7 @@ void run(Cpu& cpu, const RoutedFfn& op);
 void run(Cuda& cuda, const RoutedFfn& op);
 
 struct Combine {
-  Tensor rows;     // (tokens, k, hidden) f32; on a CPU not read where the weight is 0
+  Tensor rows;     // (tokens, k, hidden) f32; not read where the weight is 0
   Tensor weights;  // (tokens, k) f32
   Tensor y;        // (tokens, hidden) f32, added to
 };

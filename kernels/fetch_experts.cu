@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(kThreads, 1) fetch(const __grid_constant__ Wor
   cuda::wait_for_previous();
   const int count = *work.count;
   if (count == 0) return;
-  if (blockIdx.x == 0 && threadIdx.x == 0) work.counters->fetch_began_ns = cuda::now_ns();
+  if (work.counters != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
+    work.counters->fetch_began_ns = cuda::now_ns();
   const std::int64_t pieces_each = (work.words + kPiece - 1) / kPiece;
   const std::int64_t pieces = count * pieces_each;
   for (std::int64_t piece = blockIdx.x; piece < pieces; piece += kBlocks) {
@@ -48,6 +49,7 @@ __global__ void __launch_bounds__(kThreads, 1) fetch(const __grid_constant__ Wor
     for (int i = 0; i < kInFlight; ++i)
       if (first + i * kThreads < work.words) to[first + i * kThreads] = words[i];
   }
+  if (work.counters == nullptr) return;  // beside others, that count arrivals at the same place
   __syncthreads();
   if (threadIdx.x != 0 || cuda::arrive(work.arrived) != kBlocks - 1) return;
   *work.arrived = 0;
@@ -68,7 +70,10 @@ void run(Cuda& cuda, const FetchExperts& op) {
                   .slot_numbers = op.list.slots.i32(),
                   .counters = op.counters,
                   .arrived = cuda.state().counters(1)};
-  cuda::launch(fetch, {.grid = dim3(kBlocks), .threads = kThreads}, cuda.state().stream, true, work);
+  // What comes first on a side branch waits for ops of another stream, and must not look back at its own
+  // only.
+  const bool is_overlapped = op.counters != nullptr;
+  cuda::launch(fetch, {.grid = dim3(kBlocks), .threads = kThreads}, cuda.state().stream, is_overlapped, work);
 }
 
 }  // namespace moetune

@@ -15,7 +15,9 @@ struct FetchExperts {
   std::byte* slots = nullptr;        // slot s starts at slots + s * block_bytes
   std::int64_t block_bytes = 0;      // a multiple of 16
   FetchList list;
-  SlotCounters* counters = nullptr;  // fetch_ns grows by the time that the blocks took
+  // fetch_ns grows by the time that the blocks took; null: nobody waits for them, they come beside other ops
+  // (side_branch.h).
+  SlotCounters* counters = nullptr;
 };
 void run(Cpu& cpu, const FetchExperts& op);
 void run(Cuda& cuda, const FetchExperts& op);

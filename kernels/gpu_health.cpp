@@ -2,10 +2,10 @@
 // older driver lacks stays unknown.
 #include "kernels/gpu_health.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <utility>
+
+#include "kernels/dynamic_library.h"
 
 namespace moetune {
 namespace {
@@ -49,22 +49,15 @@ constexpr std::array throttling = {std::pair{0x4ULL, "power_cap"}, std::pair{0x8
                                    std::pair{0x20ULL, "sw_thermal"}, std::pair{0x40ULL, "hw_thermal"},
                                    std::pair{0x80ULL, "hw_power_brake"}};
 
-class Library {
+class Library : public DynamicLibrary {
  public:
-  explicit Library(const std::string& name) : handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
-  ~Library() {
-    if (handle_ != nullptr) dlclose(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-
-  explicit operator bool() const { return handle_ != nullptr; }
+  using DynamicLibrary::DynamicLibrary;
 
   // The function's result; a function that is not there fails.
   template <class... Parameters>
   Result call(const char* name, Parameters... parameters) const {
-    auto* const function = reinterpret_cast<Result (*)(Parameters...)>(dlsym(handle_, name));
-    return function == nullptr ? -1 : function(parameters...);
+    Result (*function)(Parameters...) = nullptr;
+    return find(function, name) ? function(parameters...) : -1;
   }
   template <class Value>
   std::optional<int> number(const char* name, Device* device) const {
@@ -75,9 +68,6 @@ class Library {
     std::array<char, 96> text{};
     return call(name, device, text.data(), static_cast<unsigned>(text.size())) == success ? text.data() : "";
   }
-
- private:
-  void* handle_;
 };
 
 std::vector<std::string> throttle_reasons(const Library& nvml, Device* device) {
@@ -161,7 +151,7 @@ std::string version_text(int number, int major_unit, int minor_unit) {
 GpusSeen look_at_gpus(const std::string& library) {
   GpusSeen seen;
   const Library nvml(library);
-  if (!nvml) {
+  if (!nvml.is_open()) {
     seen.problem = "no driver: " + library + " cannot be opened";
     return seen;
   }
@@ -190,7 +180,7 @@ GpusSeen look_at_gpus(const std::string& library) {
 std::string nccl_version(const std::string& library) {
   const Library nccl(library);
   int version = 0;
-  if (!nccl || nccl.call("ncclGetVersion", &version) != success) return "";
+  if (!nccl.is_open() || nccl.call("ncclGetVersion", &version) != success) return "";
   // 22803 since 2.9, 2708 before.
   const int major_unit = version >= 10000 ? 10000 : 1000;
   return version_text(version, major_unit, 100) + "." + std::to_string(version % 100);

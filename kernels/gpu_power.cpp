@@ -2,10 +2,10 @@
 // needed, and a driver that lacks one of them costs what that one gives and no more.
 #include "kernels/gpu_power.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <thread>
+
+#include "kernels/dynamic_library.h"
 
 namespace moetune {
 namespace {
@@ -23,7 +23,7 @@ struct ViolationTime {             // nvmlViolationTime_t, nanoseconds
 }  // namespace
 
 struct GpuPower::Library {
-  void* handle = nullptr;
+  DynamicLibrary nvml;
   NvmlDevice* device = nullptr;
   Result (*shutdown)() = nullptr;
   const char* (*error_text)(Result) = nullptr;
@@ -32,18 +32,16 @@ struct GpuPower::Library {
   Result (*power_usage)(NvmlDevice*, unsigned* milliwatts) = nullptr;
   Result (*power_limit)(NvmlDevice*, unsigned* milliwatts) = nullptr;
 
-  Library() = default;
+  explicit Library(const std::string& name) : nvml(name) {}
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   ~Library() {
     if (shutdown != nullptr) shutdown();
-    if (handle != nullptr) dlclose(handle);
   }
 
   template <class Function>
   bool find(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(dlsym(handle, name));
-    return function != nullptr;
+    return nvml.find(function, name);
   }
   std::string words(Result result) const {
     const char* text = error_text != nullptr ? error_text(result) : nullptr;
@@ -61,12 +59,10 @@ bool GpuPower::is_divided(Library& nvml) {
 }
 
 GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
-    : library_(std::make_unique<Library>()) {
+    : library_(std::make_unique<Library>(library)) {
   Library& nvml = *library_;
-  nvml.handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (nvml.handle == nullptr) {
-    const char* reason = dlerror();
-    problem_ = "NVML cannot be opened: " + (reason != nullptr ? std::string(reason) : library);
+  if (!nvml.nvml.is_open()) {
+    problem_ = "NVML cannot be opened: " + nvml.nvml.problem();
     return;
   }
   Result (*init)() = nullptr;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/small_floats.h"
+
 namespace moetune {
 
 inline float f32_from_bf16(std::uint16_t bits) {
@@ -47,9 +49,6 @@ inline std::uint16_t f16_from_f32(float value) {
   return static_cast<std::uint16_t>(sign | ((magnitude - (112U << 23) + half) >> 13));
 }
 
-inline constexpr float kLargestFp8 = 448.0F;  // e4m3
-inline constexpr float kLargestFp4 = 6.0F;    // e2m1
-
 // e4m3: sign, 4 bits of exponent (bias 7), 3 of mantissa.
 inline float f32_from_fp8(std::uint8_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x80U) << 24;
@@ -81,27 +80,14 @@ inline float f32_from_fp4(unsigned bits) {
 }
 
 inline unsigned fp4_from_f32(float value) {
-  const float size = std::fabs(value);
-  const unsigned code = size <= 0.25F  ? 0U
-                        : size < 0.75F  ? 1U
-                        : size <= 1.25F ? 2U
-                        : size < 1.75F  ? 3U
-                        : size <= 2.5F  ? 4U
-                        : size < 3.5F   ? 5U
-                        : size <= 5.0F  ? 6U
-                                        : 7U;
-  return code | (std::bit_cast<std::uint32_t>(value) >> 31 << 3);
+  return fp4_of_size(std::fabs(value)) | (std::bit_cast<std::uint32_t>(value) >> 31 << 3);
 }
 
-// e8m0, the shared scale of an mxfp4 group: 2^(bits - 127). 255 would be NaN and is never written.
-inline float f32_from_e8m0(std::uint8_t bits) {
-  return bits == 0 ? 0x1p-127F : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 23);
-}
+inline float f32_from_e8m0(std::uint8_t bits) { return std::bit_cast<float>(f32_bits_of_e8m0(bits)); }
 
-// Of a group whose largest magnitude this is: the power of two below it maps to 4, as OCP MX prescribes.
+// Of an mxfp4 group whose largest magnitude this is.
 inline std::uint8_t mxfp4_scale(float largest) {
-  const auto exponent = static_cast<int>(std::bit_cast<std::uint32_t>(largest) >> 23);
-  return static_cast<std::uint8_t>(exponent < 2 ? 0 : exponent - 2);
+  return static_cast<std::uint8_t>(e8m0_for_largest(std::bit_cast<std::uint32_t>(largest)));
 }
 
 }  // namespace moetune

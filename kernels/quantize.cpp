@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t kBlock = 32;         // elements of an int4 block and of an mxfp4 group
 constexpr std::int64_t kFp8Block = 128;  // rows and columns that share a scale
-constexpr float kLargestInt8 = 127.0F;
-constexpr float kLargestInt4 = 7.0F;
 
 [[noreturn]] void refuse(std::size_t column, const std::string& why) {
   throw std::invalid_argument("column " + std::to_string(column) + ": " + why);

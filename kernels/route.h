@@ -28,7 +28,7 @@ struct Route {
   float scale = 1.0F;     // routed_scaling_factor
   int groups = 1;
   int kept_groups = 1;
-  bool ids_are_given = false;  // only the weights are wanted, of these different experts in this order; -1 (on a CPU): none, weight 0
+  bool ids_are_given = false;  // only the weights are wanted, of these different experts in this order; -1: none, weight 0
 };
 void run(Cpu& cpu, const Route& op);
 void run(Cuda& cuda, const Route& op);

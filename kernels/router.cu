@@ -1,5 +1,6 @@
-// Few tokens: one kernel. A block computes the logits of a few experts for one token, its warps sharing the row; the block
-// that finishes a token's last logit picks its experts. Many tokens: norm, product and top-k one after the other.
+// Few tokens: one kernel. A block computes the logits of a few experts for one token, its warps sharing the
+// row; a token's last block waits for the others' logits and picks its experts. Many tokens: norm, product
+// and top-k one after the other.
 #include "kernels/router.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kMostTokens = 32;
 constexpr int kWantedBlocks = 256;  // of a step: more of them only read x more often
+constexpr int kHeld = 4;            // turns of a warp whose weights lie in registers before the row is there
 
 struct Work {
   cuda::Rows x;
@@ -30,7 +32,7 @@ struct Work {
   std::int64_t ids_stride;
   cuda::Rows weights;
   cuda::PickRule rule;
-  int* arrived;  // (tokens), zeros before and after
+  unsigned long long* posted;  // (tokens, experts), zeros before and after: post()
   cuda::Synthetic synthetic;
 };
 
@@ -41,18 +43,33 @@ __device__ __forceinline__ float4 four(const Number* from, int left, bool is_ali
     if constexpr (sizeof(Number) == 4) return *reinterpret_cast<const float4*>(from);
     const uint2 bits = *reinterpret_cast<const uint2*>(from);
     const auto* numbers = reinterpret_cast<const Number*>(&bits);
-    return {cuda::widen(numbers[0]), cuda::widen(numbers[1]), cuda::widen(numbers[2]), cuda::widen(numbers[3])};
+    return {cuda::widen(numbers[0]), cuda::widen(numbers[1]), cuda::widen(numbers[2]),
+            cuda::widen(numbers[3])};
   }
   return {left > 0 ? cuda::widen(from[0]) : 0.0F, left > 1 ? cuda::widen(from[1]) : 0.0F,
           left > 2 ? cuda::widen(from[2]) : 0.0F, left > 3 ? cuda::widen(from[3]) : 0.0F};
 }
 
+// A logit on its way to the block that picks: one store says that it is there and what it is, where a store,
+// a fence and a counter would cross the L2 cache three times.
+__device__ __forceinline__ void post(unsigned long long* to, float logit) {
+  const unsigned long long bits = (1ULL << 32) | __float_as_uint(logit);
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(bits) : "memory");
+}
+// Waits for it and makes the place empty again.
+__device__ __forceinline__ float take(unsigned long long* from) {
+  unsigned long long bits = 0;
+  do asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(bits) : "l"(from) : "memory");
+  while (bits == 0);
+  *from = 0;
+  return __uint_as_float(static_cast<unsigned>(bits));
+}
+
 template <class Number, int slots>
 __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w) {
-  extern __shared__ float shared[];  // logits of the token, then what picking needs
+  extern __shared__ __align__(16) float shared[];  // logits of the token, then what picking needs
   __shared__ float dots[kWarps];
   __shared__ float squares[kWarps];
-  __shared__ bool is_last;
   const auto warp = static_cast<int>(threadIdx.x / 32);
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const std::int64_t token = blockIdx.y;
@@ -60,28 +77,51 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   const int expert = static_cast<int>(blockIdx.x) * work.experts_per_block + warp / warps_per_expert;
   const int share = warp % warps_per_expert;
   const bool is_expert = expert < work.rule.experts;
+  const bool posts = share == 0 && lane == 0 && is_expert;
   const Number* row = w + (is_expert ? expert : 0) * work.w_stride;
   const bool is_aligned = work.hidden % 4 == 0 && work.w_stride % 4 == 0 && work.x.stride % 4 == 0;
+  const int first = (share * 32 + lane) * 4;
+  const int step = warps_per_expert * 128;
   // The weights are written by no kernel: on their way while the one before us ends.
-  for (int column = (share * 32 + lane) * 4; column < work.hidden; column += warps_per_expert * 128)
+  float4 held_norm[kHeld];
+  float4 held_row[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int column = first + i * step;
+    held_norm[i] = four(work.norm + column, work.hidden - column, is_aligned && column < work.hidden);
+    held_row[i] = four(row + column, work.hidden - column, is_aligned && column < work.hidden);
+  }
+  for (int column = first + kHeld * step; column < work.hidden; column += step)
     if (column % (128 / static_cast<int>(sizeof(Number))) == 0)
       asm volatile("prefetch.global.L2 [%0];" ::"l"(row + column));
+  // Sequences and positions are older than this step, whose first kernel waits for all before it.
+  float synthetic = 0.0F;
+  if (posts)
+    synthetic = cuda::synthetic_or(work.synthetic, cuda::load_synthetic(work.synthetic, token, expert),
+                                   static_cast<std::uint32_t>(expert), 0.0F);
   cuda::let_next_start();
   cuda::wait_for_previous();
 
-  cuda::SyntheticInputs synthetic{};
-  if (share == 0 && lane == 0 && is_expert) synthetic = cuda::load_synthetic(work.synthetic, token, expert);
   const float* x = work.x.row(token);
   float dot = 0.0F;
   float square = 0.0F;
-#pragma unroll 4
-  for (int column = (share * 32 + lane) * 4; column < work.hidden; column += warps_per_expert * 128) {
-    const int left = work.hidden - column;
-    const float4 a = four(x + column, left, is_aligned);
-    const float4 b = four(work.norm + column, left, is_aligned);
-    const float4 c = four(row + column, left, is_aligned);
+  const auto add = [&](const float4& a, const float4& b, const float4& c) {
     square += a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w;
     dot += a.x * b.x * c.x + a.y * b.y * c.y + a.z * b.z * c.z + a.w * b.w * c.w;
+  };
+  float4 held_x[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int column = first + i * step;
+    held_x[i] = four(x + column, work.hidden - column, is_aligned && column < work.hidden);
+  }
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) add(held_x[i], held_norm[i], held_row[i]);
+#pragma unroll 4
+  for (int column = first + kHeld * step; column < work.hidden; column += step) {
+    const int left = work.hidden - column;
+    add(four(x + column, left, is_aligned), four(work.norm + column, left, is_aligned),
+        four(row + column, left, is_aligned));
   }
   dot = cuda::warp_sum(dot);
   square = cuda::warp_sum(square);
@@ -90,33 +130,44 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   float total = 0.0F;
   for (int other = 0; other < warps_per_expert; ++other) total += squares[other];
   const float inverse = rsqrtf(total / static_cast<float>(work.hidden) + work.eps);
+  unsigned long long* posted = work.posted + token * work.rule.experts;
+  if (posts) {
+    float sum = 0.0F;
+    for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
+    const float logit = work.synthetic.favour != nullptr ? synthetic : sum * inverse;
+    post(posted + expert, logit);
+    work.logits.row(token)[expert] = logit;
+  }
   // All blocks of a token share the writing of its normed row.
   for (int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); column < work.hidden;
        column += static_cast<int>(gridDim.x * blockDim.x))
     work.normed.row(token)[column] = x[column] * inverse * work.norm[column];
-  if (share == 0 && lane == 0 && is_expert) {
-    float sum = 0.0F;
-    for (int other = 0; other < warps_per_expert; ++other) sum += dots[warp + other];
-    work.logits.row(token)[expert] = cuda::synthetic_or(work.synthetic, synthetic, static_cast<std::uint32_t>(expert), sum * inverse);
+  // Blocks start in the order of their numbers: those that the last one waits for are there, whatever has
+  // room.
+  if (blockIdx.x != gridDim.x - 1) return;
+  const int experts = work.rule.experts;
+  std::int32_t* ids = work.ids + token * work.ids_stride;
+  float* weights = work.weights.row(token);
+  const bool by_rank = cuda::ranks(work.rule, 32 * kWarps);
+  const int places = by_rank ? cuda::RankShape::of(experts, 32 * kWarps).keys() : experts;
+  auto* keys = reinterpret_cast<unsigned*>(shared + experts);
+  for (int i = static_cast<int>(threadIdx.x); i < places; i += 32 * kWarps) {
+    const float logit = i < experts ? take(posted + i) : 0.0F;
+    if (i < experts) shared[i] = logit;
+    if (by_rank) keys[i] = i < experts ? cuda::ordered(logit) : 0;
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-    is_last = cuda::arrive(work.arrived + token) == static_cast<int>(gridDim.x) - 1;
-    if (is_last) work.arrived[token] = 0;
-  }
-  __syncthreads();
-  if (!is_last || warp != 0) return;
-  const float* logits = work.logits.row(token);
-  for (int i = lane; i < work.rule.experts; i += 32) shared[i] = __ldcg(logits + i);
-  __syncwarp();
-  cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + work.rule.experts, work.ids + token * work.ids_stride,
-                            work.weights.row(token));
+  if (by_rank)
+    cuda::pick_by_rank<slots>(shared, keys, work.rule, shared + experts + places, ids, weights);
+  else if (warp == 0)
+    cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + experts, ids, weights);
 }
 
 template <class Number>
 void launch(Cuda& cuda, const Router& op, Work work) {
   const int blocks = (work.rule.experts + work.experts_per_block - 1) / work.experts_per_block;
-  const int shared = (work.rule.experts + cuda::pick_floats(work.rule.experts)) * static_cast<int>(sizeof(float));
+  const int shared =
+      (work.rule.experts + cuda::pick_floats(work.rule.experts)) * static_cast<int>(sizeof(float));
   work.w_stride = op.w.layout.row_bytes / static_cast<std::int64_t>(sizeof(Number));
   const int experts = work.rule.experts;
   const auto kernel = experts <= 128   ? router<Number, 4>
@@ -146,23 +197,27 @@ void run(Cuda& cuda, const Router& op) {
   }
   const auto experts = static_cast<int>(op.w.layout.out);
   int experts_per_block = 1;
-  while (experts_per_block < kWarps && experts * tokens / experts_per_block > kWantedBlocks) experts_per_block *= 2;
-  const Work work{.x = cuda::rows_of(op.x),
-                  .norm = op.norm.f32(),
-                  .normed = cuda::rows_of(op.normed),
-                  .eps = op.eps,
-                  .hidden = static_cast<int>(op.x.dim(1)),
-                  .experts_per_block = experts_per_block,
-                  .w_stride = 0,
-                  .logits = cuda::rows_of(op.route.logits),
-                  .bias = op.route.bias.empty() ? nullptr : op.route.bias.f32(),
-                  .ids = op.route.ids.i32(),
-                  .ids_stride = op.route.ids.stride(0),
-                  .weights = cuda::rows_of(op.route.weights),
-                  .rule = cuda::rule_of(op.route, experts),
-                  .arrived = cuda.state().counters(tokens),
-                  .synthetic = cuda::synthetic_of(op.synthetic)};
-  cuda::with_float_type(op.w.layout.type, "a router", [&](auto number) { launch<decltype(number)>(cuda, op, work); });
+  while (experts_per_block < kWarps && experts * tokens / experts_per_block > kWantedBlocks)
+    experts_per_block *= 2;
+  const Work work{
+      .x = cuda::rows_of(op.x),
+      .norm = op.norm.f32(),
+      .normed = cuda::rows_of(op.normed),
+      .eps = op.eps,
+      .hidden = static_cast<int>(op.x.dim(1)),
+      .experts_per_block = experts_per_block,
+      .w_stride = 0,
+      .logits = cuda::rows_of(op.route.logits),
+      .bias = op.route.bias.empty() ? nullptr : op.route.bias.f32(),
+      .ids = op.route.ids.i32(),
+      .ids_stride = op.route.ids.stride(0),
+      .weights = cuda::rows_of(op.route.weights),
+      .rule = cuda::rule_of(op.route, experts),
+      // Two counters a logit.
+      .posted = reinterpret_cast<unsigned long long*>(cuda.state().counters(2 * tokens * experts)),
+      .synthetic = cuda::synthetic_of(op.synthetic)};
+  cuda::with_float_type(op.w.layout.type, "a router",
+                        [&](auto number) { launch<decltype(number)>(cuda, op, work); });
 }
 
 }  // namespace moetune

@@ -26,7 +26,9 @@ struct SlotCounters {
   std::int64_t hits;     // distinct experts of a layer's step found resident
   std::int64_t misses;   // and not
   std::int64_t evictions;
-  std::int64_t fetched;         // experts brought in
+  std::int64_t fetched;         // experts brought in because they were asked for
+  std::int64_t ahead;           // and before (place_ahead.h)
+  std::int64_t ahead_in_vain;   // of them: those that the step they were meant for did not ask for
   std::int64_t fetch_ns;        // while nothing else of the step could run: by the device's clock
   std::int64_t fetch_began_ns;  // of the fetch under way
 };
@@ -39,10 +41,22 @@ struct SlotState {
   Tensor is_hot;       // (layers, experts) i32, 0 or 1
   Tensor hot;          // (layers, experts) i32: layer * experts + expert of the hot ones, in front
   Tensor hot_count;    // (layers) i32
+  Tensor ahead;        // (2 + experts) i32: how many experts were placed ahead, for which layer, and which
   std::int64_t* last_asked = nullptr;    // (layers, experts): value of the clock then, 0: never
+  std::int64_t* step_began = nullptr;    // (layers): value of the clock before the layer's last step
   std::int64_t* held_in_wave = nullptr;  // (slots)
   std::int64_t* clock = nullptr;         // (2): experts asked for so far, waves so far
   SlotCounters* counters = nullptr;
+};
+
+// The part of it that one layer's experts may change.
+struct LayerSlots {
+  SlotState state;
+  EvictionRule rule{};
+  int layer = 0;       // among those that route
+  int first_slot = 0;  // slots that this layer's experts may take: first_slot .. first_slot + slot_count - 1
+  int slot_count = 0;
+  int first_source = 0;  // block of the store with the layer's expert 0
 };
 
 // What a wave needs.
@@ -55,16 +69,11 @@ struct FetchList {
 struct LookUpSlots {
   Tensor ids;        // (tokens, k) i32; the ids of a token differ. Read where asks
   bool asks = true;  // the first wave of a layer's step
-  SlotState state;
-  EvictionRule rule{};
-  int layer = 0;       // among those that route
-  int first_slot = 0;  // slots that this layer's experts may take: first_slot .. first_slot + slot_count - 1
-  int slot_count = 0;
-  int most_hot = 0;      // of this layer, where the rule keeps hot ones
-  int first_source = 0;  // block of the store with the layer's expert 0
-  Tensor pending;        // (1 + experts) i32: how many are left for the next wave, and which
-  Tensor wave_table;     // (experts) i32, written: slot of each expert of this wave, else -1
-  FetchList fetch;       // written
+  LayerSlots of;
+  int most_hot = 0;   // of this layer, where the rule keeps hot ones
+  Tensor pending;     // (1 + experts) i32: how many are left for the next wave, and which
+  Tensor wave_table;  // (experts) i32, written: slot of each expert of this wave, else -1
+  FetchList fetch;    // written
 };
 void run(Cpu& cpu, const LookUpSlots& op);
 // At most 1,024 experts in a layer: throws std::invalid_argument.

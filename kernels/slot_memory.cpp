@@ -32,6 +32,7 @@ class Places {
 struct Arrays {
   SlotState state;
   FetchList fetch;
+  FetchList fetch_ahead;
   Tensor pending;
   Tensor wave_table;
   std::int64_t minus_one_bytes = 0;  // at the start: tables of slots
@@ -52,11 +53,14 @@ Arrays arrays_in(std::byte* memory, int layers, int experts, int slots) {
   arrays.state.hot = places.integers(layers, experts);
   arrays.state.hot_count = places.integers(layers);
   arrays.state.last_asked = places.take<std::int64_t>(all);
+  arrays.state.step_began = places.take<std::int64_t>(layers);
   arrays.state.held_in_wave = places.take<std::int64_t>(slots);
   arrays.state.clock = places.take<std::int64_t>(2);
+  arrays.state.ahead = places.integers(2 + experts);
   arrays.pending = places.integers(1 + experts);
-  arrays.fetch = {
-      .count = places.integers(1), .sources = places.integers(experts), .slots = places.integers(experts)};
+  for (FetchList* list : {&arrays.fetch, &arrays.fetch_ahead})
+    *list = {
+        .count = places.integers(1), .sources = places.integers(experts), .slots = places.integers(experts)};
   arrays.cleared_bytes = places.bytes();
   arrays.state.counters = places.take<SlotCounters>(1);
   arrays.bytes = places.bytes();
@@ -70,6 +74,7 @@ SlotMemory::SlotMemory(Device& device, int layers, int experts, int slots)
   const Arrays arrays = arrays_in(memory_.data(), layers, experts, slots);
   state_ = arrays.state;
   fetch_ = arrays.fetch;
+  fetch_ahead_ = arrays.fetch_ahead;
   pending_ = arrays.pending;
   wave_table_ = arrays.wave_table;
   cleared_bytes_ = arrays.cleared_bytes;

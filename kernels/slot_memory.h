@@ -17,8 +17,9 @@ class SlotMemory {
 
   const SlotState& state() const { return state_; }
   const FetchList& fetch() const { return fetch_; }
-  const Tensor& pending() const { return pending_; }        // (1 + experts) i32
-  const Tensor& wave_table() const { return wave_table_; }  // (experts) i32
+  const FetchList& fetch_ahead() const { return fetch_ahead_; }  // under way while fetch() is made
+  const Tensor& pending() const { return pending_; }             // (1 + experts) i32
+  const Tensor& wave_table() const { return wave_table_; }       // (experts) i32
 
   // As after construction; the counters stay.
   void clear(Device& device);
@@ -34,6 +35,7 @@ class SlotMemory {
   std::int64_t cleared_bytes_ = 0;  // at the start: all but the counters
   SlotState state_;
   FetchList fetch_;
+  FetchList fetch_ahead_;
   Tensor pending_;
   Tensor wave_table_;
 };

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,37 +16,13 @@
 
 #include "tuner/descriptor.h"
 #include "tuner/durable_file.h"
+#include "tuner/spawn.h"
 
 namespace moetune {
 namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
-
-pid_t spawn(const std::vector<std::string>& command, int output) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, arguments.front(), &files, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0)
-    throw std::runtime_error(fmt::format("{} cannot be started: {}", command.front(), error_text(error)));
-  return pid;
-}
-
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) {
-    const char* name = ::sigabbrev_np(WTERMSIG(status));
-    return name != nullptr ? fmt::format("was killed by SIG{}", name)
-                           : fmt::format("was killed by signal {}", WTERMSIG(status));
-  }
-  return WEXITSTATUS(status) == 0 ? "" : fmt::format("ended with exit status {}", WEXITSTATUS(status));
-}
 
 // Until the end of the stream. Empty: there; otherwise why it was not waited for.
 std::string read_all(const Descriptor& from, std::string& text, std::chrono::seconds at_most) {
@@ -77,7 +52,7 @@ ChildOutput output_of(const std::vector<std::string>& command, std::chrono::seco
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe: " + error_text(errno));
   const Descriptor input(ends[0]);
   Descriptor output(ends[1]);
-  const pid_t pid = spawn(command, output.number());
+  const pid_t pid = spawn({.command = command, .descriptors = {{output.number(), STDOUT_FILENO}}});
   output.close();  // or the stream would not end with the child
   ChildOutput result;
   result.problem = read_all(input, result.text, at_most);
@@ -85,7 +60,8 @@ ChildOutput output_of(const std::vector<std::string>& command, std::chrono::seco
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (result.problem.empty()) result.problem = how_it_ended(status);
+  const bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (result.problem.empty() && !succeeded) result.problem = how_it_ended(status);
   return result;
 }
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "engine/facts/error.h"
 #include "tuner/problems.h"
 
@@ -29,12 +31,6 @@ struct Refused {
 const json no_value;
 const json no_list = json::array();
 const json no_object = json::object();
-
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
-  return text;
-}
 
 // Whole numbers print without a fraction: 1.0 and 1 are one value of a knob.
 std::string number_text(const json& number) {
@@ -201,7 +197,7 @@ std::uint64_t JsonFields::unsigned_integer(std::string_view field) const {
 void JsonFields::only(const std::vector<std::string_view>& known) const {
   for (const auto& [name, value] : object_.items())
     if (std::find(known.begin(), known.end(), name) == known.end())
-      refuse(where_, "unknown field " + shown(name), joined(known), place(name));
+      refuse(where_, "unknown field " + shown(name), fmt::format("{}", fmt::join(known, ", ")), place(name));
 }
 
 }  // namespace moetune

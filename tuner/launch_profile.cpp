@@ -15,7 +15,7 @@ namespace moetune {
 namespace {
 using nlohmann::json;
 
-Evidence evidence_of(const std::string& metric, const Measurement& measurement) {
+Evidence one_evidence(const std::string& metric, const Measurement& measurement) {
   return {metric,
           measurement.value,
           measurement.low,
@@ -28,10 +28,7 @@ Evidence evidence_of(const std::string& metric, const Measurement& measurement) 
 }
 
 ProfilePoint point_of(const Trial& trial) {
-  ProfilePoint point{trial.number, trial.configuration.values, {}};
-  for (const auto& [metric, measurement] : trial.metrics)
-    point.evidence.push_back(evidence_of(metric, measurement));
-  return point;
+  return {trial.number, trial.configuration.values, evidence_of(trial.metrics)};
 }
 
 // With the times of the final round, where it was in it.
@@ -113,29 +110,28 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
 }
 
 json to_json_value(const Confirmation& confirmation) {
-  Metrics metrics;
-  for (const Evidence& evidence : confirmation.evidence) metrics[evidence.metric] = measurement_of(evidence);
-  return {{"measured_at", confirmation.measured_at}, {"server", confirmation.server},
-          {"model", confirmation.model},             {"workload", confirmation.workload},
-          {"verdict", confirmation.verdict},         {"reason", confirmation.reason},
-          {"evidence", to_json_value(metrics)}};
+  return {{"measured_at", confirmation.measured_at},
+          {"server", confirmation.server},
+          {"model", confirmation.model},
+          {"workload", confirmation.workload},
+          {"verdict", confirmation.verdict},
+          {"reason", confirmation.reason},
+          {"evidence", to_json_value(metrics_of(confirmation.evidence))}};
 }
 
 Confirmation confirmation_from(const JsonFields& fields) {
   fields.only({"measured_at", "server", "model", "workload", "verdict", "reason", "evidence"});
-  Confirmation confirmation{.measured_at = fields.text("measured_at"),
-                            .server = fields.text("server"),
-                            .model = fields.text("model"),
-                            .workload = fields.text("workload"),
-                            .verdict = fields.text("verdict"),
-                            .reason = fields.text("reason"),
-                            .evidence = {}};
+  Confirmation confirmation{
+      .measured_at = fields.text("measured_at"),
+      .server = fields.text("server"),
+      .model = fields.text("model"),
+      .workload = fields.text("workload"),
+      .verdict = fields.text("verdict"),
+      .reason = fields.text("reason"),
+      .evidence = evidence_of(metrics_from_json(fields.object("evidence"), fields.place("evidence")))};
   const auto& verdict = confirmation.verdict;
   if (verdict != "confirmed" && verdict != "refuted" && verdict != "indeterminate")
     refuse(fields.place("verdict"), shown(verdict), "confirmed, refuted, indeterminate");
-  for (const auto& [metric, measurement] :
-       metrics_from_json(fields.object("evidence"), fields.place("evidence")))
-    confirmation.evidence.push_back(evidence_of(metric, measurement));
   return confirmation;
 }
 
@@ -166,7 +162,7 @@ void read_final_round(LaunchProfile& profile, const JsonFields& fields) {
   const std::string metric = fields.text("metric");
   const json ratio{{metric, fields.object("ratio_to_default")}};
   profile.ratio_to_default =
-      evidence_of(metric, metrics_from_json(ratio, fields.place("ratio_to_default")).at(metric));
+      one_evidence(metric, metrics_from_json(ratio, fields.place("ratio_to_default")).at(metric));
 }
 
 }  // namespace
@@ -200,7 +196,7 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
     const Finalist* finalist = round->find(recommended.number);
     if (finalist != nullptr && finalist->ratio && profile.default_point &&
         round->finalists.front().trial == profile.default_point->trial)
-      profile.ratio_to_default = evidence_of(front.objectives.front().metric, *finalist->ratio);
+      profile.ratio_to_default = one_evidence(front.objectives.front().metric, *finalist->ratio);
   }
   profile.synthetic_weights = is_synthetic(recommended.metrics);
   profile.space = context.space;
@@ -210,11 +206,19 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
   return profile;
 }
 
-Metrics metrics_of(const ProfilePoint& point) {
+std::vector<Evidence> evidence_of(const Metrics& metrics) {
+  std::vector<Evidence> evidence;
+  for (const auto& [metric, measurement] : metrics) evidence.push_back(one_evidence(metric, measurement));
+  return evidence;
+}
+
+Metrics metrics_of(std::span<const Evidence> evidence) {
   Metrics metrics;
-  for (const Evidence& evidence : point.evidence) metrics[evidence.metric] = measurement_of(evidence);
+  for (const Evidence& each : evidence) metrics[each.metric] = measurement_of(each);
   return metrics;
 }
+
+Metrics metrics_of(const ProfilePoint& point) { return metrics_of(point.evidence); }
 
 ProfilePoint profile_point(const Trial& trial) { return point_of(trial); }
 

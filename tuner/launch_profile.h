@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -34,7 +35,9 @@ LaunchProfile make_launch_profile(const ProfileContext& context, const Recommend
 
 // A trial as it stands in a profile.
 ProfilePoint profile_point(const Trial& trial);
-// What a profile holds about one of its points, as a trial's metrics.
+// What a trial measured as a profile holds it, sorted by metric, and back.
+std::vector<Evidence> evidence_of(const Metrics& metrics);
+Metrics metrics_of(std::span<const Evidence> evidence);
 Metrics metrics_of(const ProfilePoint& point);
 
 nlohmann::json to_json_value(const LaunchProfile& profile);

@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include "tuner/named_numbers.h"
+
 namespace moetune {
 
 std::string memory_kill_counter_file() {
@@ -24,12 +26,7 @@ std::string memory_kill_counter_file() {
 }
 
 std::optional<std::uint64_t> memory_kills(const std::string& counter_file) {
-  std::ifstream stream(counter_file);
-  std::string name;
-  std::uint64_t count = 0;
-  while (stream >> name >> count)
-    if (name == "oom_kill") return count;
-  return std::nullopt;
+  return number_named("oom_kill", counter_file);
 }
 
 }  // namespace moetune

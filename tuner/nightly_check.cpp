@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tuner/choose.h"
+#include "tuner/counted.h"
 #include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 
@@ -70,15 +71,9 @@ const NightlyPoint* better_canary(const NightlyInput& input) {
 // Which of the two has too few rounds.
 std::string missing_rounds(const NightlyPoint& baseline) {
   if (std::ssize(baseline.rounds_then) >= fewest_rounds)
-    return fmt::format("Tonight gave {} rounds", baseline.rounds_now.size());
-  return fmt::format("The profile holds {} rounds of its final round (a tune of this build keeps them)",
-                     baseline.rounds_then.size());
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all.append(all.empty() ? "" : ", ").append(text);
-  return all;
+    return "Tonight gave " + counted(baseline.rounds_now.size(), "round");
+  return fmt::format("The profile holds {} of its final round (a tune of this build keeps them)",
+                     counted(baseline.rounds_then.size(), "round"));
 }
 
 std::vector<std::string> remarks_about(const NightlyInput& input) {
@@ -149,7 +144,7 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   if (!input.other_work.empty())
     return conclude(NightlyVerdict::indeterminate,
                     fmt::format("Other work ran beside it: {}. Times taken meanwhile prove nothing.",
-                                joined(input.other_work)));
+                                fmt::join(input.other_work, ", ")));
   if (input.points.empty()) return conclude(NightlyVerdict::indeterminate, "Nothing was measured.");
 
   const NightlyPoint& baseline = input.points.front();

@@ -83,6 +83,10 @@ std::optional<ProcessUse> process_use_from_stat(std::string_view text) {
   return process;
 }
 
+std::optional<ProcessUse> process_use_of(pid_t id, const std::string& proc) {
+  return process_use_from_stat(contents_of(fmt::format("{}/{}/stat", proc, id)));
+}
+
 std::optional<CpuSnapshot> look_at_cpus(const std::string& proc) {
   CpuSnapshot snapshot;
   std::ifstream stat(proc + "/stat");
@@ -102,10 +106,10 @@ std::optional<CpuSnapshot> look_at_cpus(const std::string& proc) {
   if (snapshot.cores == 0 || snapshot.ticks == 0) return std::nullopt;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(proc, failed)) {
-    if (!process_id(entry.path().filename().string())) continue;
+    const std::optional<pid_t> id = process_id(entry.path().filename().string());
+    if (!id) continue;
     // One that ends meanwhile has no line any more.
-    if (auto process = process_use_from_stat(contents_of(entry.path().string() + "/stat")))
-      snapshot.processes.push_back(*process);
+    if (auto process = process_use_of(*id, proc)) snapshot.processes.push_back(*process);
   }
   return snapshot;
 }

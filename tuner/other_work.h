@@ -23,6 +23,8 @@ struct ProcessUse {
 
 // A line of /proc/<pid>/stat; empty: it is none.
 std::optional<ProcessUse> process_use_from_stat(std::string_view text);
+// Of a running process, from the kernel's files in proc; empty: it has ended, or cannot be seen from here.
+std::optional<ProcessUse> process_use_of(pid_t id, const std::string& proc = "/proc");
 
 struct CpuSnapshot {
   std::uint64_t ticks = 0;            // since boot, over all cores: clock ticks that went by

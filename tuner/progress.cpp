@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/counted.h"
 #include "tuner/printable.h"
 
 namespace moetune {
@@ -57,12 +58,13 @@ void Progress::clear() {
 }
 
 std::string progress_line(const TuneStatus& status, int columns) {
-  std::string line = fmt::format("{}", status.trials_done);
+  std::string line;
   if (status.final_most > 0) {
     line = fmt::format("final round, {} of {} turns done", status.final_done, status.final_most);
   } else {
-    if (status.max_trials) line += fmt::format(" of {}", *status.max_trials);
-    line += " trials done";
+    line = status.max_trials
+               ? fmt::format("{} of {} done", status.trials_done, counted(*status.max_trials, "trial"))
+               : counted(status.trials_done, "trial") + " done";
   }
   line += status.best.empty() ? " | no result yet" : " | best " + status.best;
   if (status.seconds_left) line += " | " + duration_text(*status.seconds_left) + " left";

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
@@ -18,9 +19,7 @@ constexpr std::int64_t longest_range = 1024;
 constexpr std::int64_t max_space_file_bytes = std::int64_t{4} << 20;
 
 std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all.append(all.empty() ? "" : ", ").append(text);
-  return all;
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 bool contains(const std::vector<std::string>& values, const std::string& value) {

@@ -14,6 +14,7 @@ namespace {
 // Memory that may be used depends on what else runs: only a difference that could change a plan counts.
 constexpr double same_memory = 0.05;
 constexpr double same_watts = 0.5;
+constexpr double same_rate = 0.2;
 constexpr auto not_known = "not known";
 
 class Comparison {
@@ -31,6 +32,11 @@ class Comparison {
     if (then == 0 || std::abs(static_cast<double>(then - now)) <= same_memory * larger) return;
     add(field, value_text("device_bytes", static_cast<double>(then)),
         value_text("device_bytes", static_cast<double>(now)), rung);
+  }
+  // 0: not measured.
+  void rate(const char* field, double then, double now, Rung rung) {
+    if (then <= 0.0 || now <= 0.0 || std::abs(then - now) <= same_rate * std::max(then, now)) return;
+    add(field, fmt::format("{:.0f} GB/s", then), fmt::format("{:.0f} GB/s", now), rung);
   }
   void watts(const char* field, double then, double now, Rung rung) {
     if (then == 0.0 || std::abs(then - now) <= same_watts) return;
@@ -63,6 +69,8 @@ std::string_view name_of(Rung rung) {
   switch (rung) {
     case Rung::same_box:
       return "same box";
+    case Rung::other_rate:
+      return "other rate";
     case Rung::other_software:
       return "other software";
     case Rung::other_size:
@@ -79,6 +87,10 @@ std::string_view trust_text(Rung rung) {
   switch (rung) {
     case Rung::same_box:
       return "choice and numbers hold as they were measured";
+    case Rung::other_rate:
+      return "the same parts, but memory or link move bytes at another rate now: the numbers have to be "
+             "checked, and "
+             "'moetune ci' does that";
     case Rung::other_software:
       return "the choice probably holds, the numbers have to be checked: 'moetune ci' does";
     case Rung::other_size:
@@ -135,6 +147,8 @@ Staleness staleness_of(const LaunchProfile& profile, const PresentBox& here) {
     compare.text("driver", then.driver, now.driver, Rung::other_software);
     compare.text("cuda", then.cuda, now.cuda, Rung::other_software);
   }
+  compare.rate("memory_gb_per_s", then.memory_gb_per_s, now.memory_gb_per_s, Rung::other_rate);
+  if (is_gpu) compare.rate("link_gb_per_s", then.link_gb_per_s, now.link_gb_per_s, Rung::other_rate);
   compare.text("build", then.build, now.build, Rung::other_software);
   compare.text("os", then.os, now.os, Rung::other_software);
   return compare.result();

@@ -15,6 +15,7 @@ namespace moetune {
 // From the best match to none. The worst field decides.
 enum class Rung : std::uint8_t {
   same_box,        // nothing differs
+  other_rate,      // the same parts, but memory or link are read at another rate
   other_software,  // driver, CUDA, build or operating system
   other_size,  // the same kind of device, but another number of them, power limit, memory or number of cores
   other_device,  // another GPU or processor
@@ -46,8 +47,8 @@ struct PresentBox {
   std::string model_hash;
 };
 
-// Fields that only a GPU has are compared only where the profile or this box is one. Rates that were measured
-// are no identity: they differ by a few per cent from one minute to the next, and are left out.
+// Fields that only a GPU has are compared only where the profile or this box is one. Rates were measured, and
+// differ from one minute to the next: only a fifth and more counts.
 Staleness staleness_of(const LaunchProfile& profile, const PresentBox& here);
 
 // How far a profile on that rung may be trusted, in words.

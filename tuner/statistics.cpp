@@ -79,6 +79,17 @@ double quantile_of_sorted(const std::vector<double>& values, double p) {
   return values[std::min(index, values.size() - 1)];
 }
 
+// Independent samples that tell as much about the p-quantile: what counts for it is on which side each one
+// lies.
+double effective_at(std::span<const double> in_order, double p, double at) {
+  constexpr double chance = 2.0;  // standard deviations of the first lag
+  if (!quantile_ranks(in_order.size(), p)) return static_cast<double>(in_order.size());
+  std::vector<double> beyond;
+  beyond.reserve(in_order.size());
+  for (const double value : in_order) beyond.push_back(value >= at ? 1.0 : 0.0);
+  return static_cast<double>(in_order.size()) / correlation_time(beyond, chance);
+}
+
 }  // namespace
 
 double median(std::span<const double> values) { return median_of_sorted(sorted(values)); }
@@ -131,9 +142,12 @@ SeriesInterval median_of_series(std::span<const double> in_order) {
   return result;
 }
 
-std::optional<double> p99(std::span<const double> values) {
-  if (!quantile_ranks(values.size(), 0.99)) return std::nullopt;
-  return quantile(values, 0.99);
+std::optional<double> p99(std::span<const double> in_order) {
+  if (in_order.empty()) return std::nullopt;
+  const double value = quantile(in_order, 0.99);
+  const double effective = std::floor(effective_at(in_order, 0.99, value) + 1e-9);
+  if (!quantile_ranks(static_cast<std::size_t>(effective), 0.99)) return std::nullopt;
+  return value;
 }
 
 Interval share_interval(std::int64_t successes, std::int64_t count) {
@@ -153,7 +167,7 @@ Measurement time_measurement(std::span<const double> values, const std::string& 
   const SeriesInterval series = median_of_series(values);
   set_interval(measurement, series.interval);
   if (series.effective < static_cast<double>(values.size())) measurement.effective = series.effective;
-  if (quantile_ranks(ordered.size(), 0.99)) measurement.p99 = quantile_of_sorted(ordered, 0.99);
+  measurement.p99 = p99(values);
   measurement.n = static_cast<std::int64_t>(ordered.size());
   measurement.stopped = stopped;
   return measurement;

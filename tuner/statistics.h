@@ -52,8 +52,10 @@ struct SeriesInterval {
 };
 SeriesInterval median_of_series(std::span<const double> in_order);
 
-// The 99th percentile, where the samples can tell it from a larger one: from 368 samples on.
-std::optional<double> p99(std::span<const double> values);
+// The 99th percentile of samples in the order they were taken in, where they can tell it from a larger one:
+// from 368 independent ones on. Slow tokens come together (all sequences of a step, all of a busy moment):
+// samples beyond the percentile that stand beside each other count as correlation_time() says.
+std::optional<double> p99(std::span<const double> in_order);
 
 // 95 % interval of a share seen `successes` times in `count` (Wilson 1927). count >= 1.
 Interval share_interval(std::int64_t successes, std::int64_t count);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "tuner/counted.h"
 #include "tuner/counter_rng.h"
 #include "tuner/final_round.h"
 #include "tuner/standing.h"
@@ -45,8 +46,9 @@ std::optional<double> search_budget(const TuneRequest& request) {
 std::optional<TuneResult> used_up(const TuneRequest& request, std::int64_t trials, double search_seconds) {
   using Stop = TuneResult::Stop;
   if (request.max_trials && trials >= *request.max_trials)
-    return TuneResult{Stop::max_trials,
-                      fmt::format("{} trials were asked for and done", *request.max_trials)};
+    return TuneResult{
+        Stop::max_trials,
+        fmt::format("{} asked for and done", counted(*request.max_trials, "trial was", "trials were"))};
   const std::optional<double> budget = search_budget(request);
   if (!budget || search_seconds < *budget) return std::nullopt;
   if (request.finalists)
@@ -173,11 +175,11 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     if (request.on_message) request.on_message(line);
   };
   if (!log.torn().empty()) say(log.torn());
-  if (!log.trials().empty())
-    say(fmt::format("going on after {} trials", log.trials().size()) +
-        (log.measured_again().empty()
-             ? ""
-             : fmt::format(" and {} turns of final rounds", log.measured_again().size())));
+  if (!log.trials().empty() && request.on_remark)
+    request.on_remark("going on after " + counted(log.trials().size(), "trial") +
+                      (log.measured_again().empty()
+                           ? ""
+                           : " and " + counted(log.measured_again().size(), "turn") + " of final rounds"));
 
   runner_settings.on_progress = [&](const std::string& words) { standing.doing(words); };
   runner_settings.on_tick = [&] { standing.show(); };

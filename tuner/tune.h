@@ -52,7 +52,8 @@ struct TuneRequest {
   nlohmann::json timing_setup;                              // for its workers
   bool stops_before_final_round = false;  // it is left to a later call over the same log
   std::function<void(const TuneStatus&)> on_status;         // may be empty
-  std::function<void(const std::string& line)> on_message;  // may be empty
+  std::function<void(const std::string& line)> on_message;  // warnings, what workers say; may be empty
+  std::function<void(const std::string& line)> on_remark = {};  // what a quiet run leaves out; may be empty
 };
 
 struct TuneResult {

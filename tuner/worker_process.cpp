@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -21,7 +18,9 @@
 
 #include "engine/facts/error.h"
 #include "tuner/durable_file.h"
+#include "tuner/named_numbers.h"
 #include "tuner/printable.h"
+#include "tuner/spawn.h"
 
 namespace moetune {
 namespace {
@@ -54,41 +53,16 @@ Pipe make_pipe() {
 
 void never_block(const Descriptor& descriptor) { ::fcntl(descriptor.number(), F_SETFL, O_NONBLOCK); }
 
-pid_t spawn(const std::vector<std::string>& command, int input, int output, int printed) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, printed, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, printed, STDERR_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, input, worker_input_descriptor);
-  ::posix_spawn_file_actions_adddup2(&files, output, worker_output_descriptor);
-
-  // exec keeps ignored signals ignored; the worker gets a fresh set.
-  sigset_t defaults;
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigemptyset(&defaults);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, worker_where_signal}) ::sigaddset(&defaults, signal);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-
-  pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, arguments.front(), &files, &attributes, arguments.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0)
-    throw std::runtime_error(
-        fmt::format("the worker {} cannot be started: {}", command.front(), error_text(error)));
-  return pid;
+pid_t start(const std::vector<std::string>& command, int input, int output, int printed) {
+  constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, worker_where_signal};
+  return spawn({.command = command,
+                .descriptors = {{printed, STDOUT_FILENO},
+                                {printed, STDERR_FILENO},
+                                {input, worker_input_descriptor},
+                                {output, worker_output_descriptor}},
+                .role = "the worker ",
+                .own_group = true,
+                .default_signals = signals});
 }
 
 // Appends what can be read now. False at the end of the stream.
@@ -117,7 +91,7 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& command, const Inte
   Pipe input = make_pipe();
   Pipe output = make_pipe();
   Pipe printed = make_pipe();
-  pid_ = spawn(command, input.read.number(), output.write.number(), printed.write.number());
+  pid_ = start(command, input.read.number(), output.write.number(), printed.write.number());
   exit_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   input_ = std::move(input.write);
   output_ = std::move(output.read);
@@ -152,7 +126,7 @@ WorkerEvent WorkerProcess::wait(Clock::time_point deadline) {
       read_printed();
       take_printed_lines(true);
       return worker_event::Ended{.killed = WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL,
-                                 .how = how_it_ended()};
+                                 .how = how_it_ended(*status_)};
     }
     // Only after everything there was to read: a tuner that was suspended must not blame the worker.
     if (is_late) return worker_event::TimedOut{};
@@ -191,12 +165,8 @@ std::string WorkerProcess::ask_in_flight() {
 }
 
 std::int64_t WorkerProcess::held_memory() const {
-  std::ifstream status(fmt::format("/proc/{}/status", pid_));
-  std::int64_t kibibytes = 0;
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("RssAnon:") || line.starts_with("RssShmem:"))
-      kibibytes += std::atoll(line.c_str() + line.find(':') + 1);
-  return kibibytes * 1024;
+  auto kibibytes = named_numbers_in(fmt::format("/proc/{}/status", pid_));
+  return static_cast<std::int64_t>(kibibytes["RssAnon"] + kibibytes["RssShmem"]) * 1024;
 }
 
 bool WorkerProcess::has_ended() { return await_exit(0ms); }
@@ -289,20 +259,6 @@ std::optional<std::string_view> WorkerProcess::take_line() {
   return line;
 }
 
-std::string WorkerProcess::last_words() const {
-  std::string text;
-  for (const std::string& line : last_lines_) text.append(text.empty() ? "" : " / ").append(line);
-  return text;
-}
-
-std::string WorkerProcess::how_it_ended() const {
-  if (WIFSIGNALED(*status_)) {
-    const int signal = WTERMSIG(*status_);
-    const char* name = ::sigabbrev_np(signal);
-    return name != nullptr ? fmt::format("was killed by SIG{}", name)
-                           : fmt::format("was killed by signal {}", signal);
-  }
-  return fmt::format("ended with exit status {}", WEXITSTATUS(*status_));
-}
+std::string WorkerProcess::last_words() const { return fmt::format("{}", fmt::join(last_lines_, " / ")); }
 
 }  // namespace moetune

@@ -90,7 +90,6 @@ class WorkerProcess {
   bool await_exit(std::chrono::milliseconds at_most);  // true: reaped
   std::optional<std::string_view> take_line();
   void take_printed_lines(bool all);
-  std::string how_it_ended() const;
   std::int64_t held_memory() const;
 
   const Interruption& interruption_;

@@ -276,7 +276,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
                                       .runs = rank.runs});
   }
   if (op == "routed") return run_op("router", layer, tokens), run_op("experts", layer, tokens);
-  if (op == "router") return run_router(rank, weights, layer.index, tokens);
+  if (op == "router") return run_router(rank, weights, layer.index, layer.moe_index, tokens);
   if (op == "experts") return run_resident_experts(rank, normed, layer.moe_index, residual);
   if (op == "shared") return run_shared_experts(rank, weights, normed, residual);
   if (op == "head")

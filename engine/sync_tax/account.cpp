@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -50,8 +51,8 @@ std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns,
   return edges;
 }
 
-// The time until the next edge, with that many intervals of each class at work.
-void add_span(const std::array<int, kClasses>& active, std::int64_t length_ns, Account& sum) {
+// The time until the next edge, with that many intervals of each class at work. Returns whose it is.
+Part add_span(const std::array<int, kClasses>& active, std::int64_t length_ns, Account& sum) {
   const auto* const first = std::ranges::find_if(active, [](int count) { return count > 0; });
   const auto winner = static_cast<std::size_t>(first - active.begin());
   const Part part = winner == kClasses ? Part::launch_gaps : part_of_class(winner);
@@ -65,6 +66,7 @@ void add_span(const std::array<int, kClasses>& active, std::int64_t length_ns, A
   }
   for (std::size_t hidden = 0; hidden < kParts; ++hidden)
     if (is_hidden[hidden]) sum.hidden_ns[hidden] += length_ns;
+  return part;
 }
 
 template <std::size_t N>
@@ -81,11 +83,18 @@ Account& Account::operator+=(const Account& other) {
   add(row_ns, other.row_ns);
   add(row_hidden_ns, other.row_hidden_ns);
   add(records, other.records);
+  add(behind_gaps, other.behind_gaps);
+  awaited_kernels += other.awaited_kernels;
   return *this;
 }
 
 std::int64_t Account::record_count() const {
   return std::accumulate(records.begin(), records.end(), std::int64_t{0});
+}
+
+std::int64_t Account::behind_gap_count() const {
+  return std::accumulate(behind_gaps.begin(), behind_gaps.end(), std::int64_t{0}) -
+         behind_gaps[static_cast<std::size_t>(Part::synchronisation)];
 }
 
 Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const StepInterval> intervals) {
@@ -94,9 +103,13 @@ Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const Step
   sum.length_ns = end_ns - begin_ns;
   std::array<int, kClasses> active{};
   std::int64_t now_ns = begin_ns;
+  std::optional<std::int64_t> gap_ended_ns;
   for (const Edge& edge : edges_of(begin_ns, end_ns, intervals, sum)) {
-    if (edge.at_ns > now_ns) add_span(active, edge.at_ns - now_ns, sum);
+    if (edge.at_ns > now_ns && add_span(active, edge.at_ns - now_ns, sum) == Part::launch_gaps)
+      gap_ended_ns = edge.at_ns;
     now_ns = edge.at_ns;
+    if (edge.change > 0 && gap_ended_ns == now_ns)
+      ++sum.behind_gaps[static_cast<std::size_t>(part_of_class(edge.which))];
     active[edge.which] += edge.change;
   }
   if (end_ns > now_ns) add_span(active, end_ns - now_ns, sum);

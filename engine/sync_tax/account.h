@@ -20,10 +20,13 @@ struct Account {
   std::array<std::int64_t, kParts> hidden_ns{};   // time of a part in which another part had the instant
   std::array<std::int64_t, kRows> row_ns{};       // add up to the exposed router and compute
   std::array<std::int64_t, kRows> row_hidden_ns{};
-  std::array<std::int64_t, kParts> records{};  // intervals that touch the window, by their part
+  std::array<std::int64_t, kParts> records{};      // intervals that touch the window, by their part
+  std::array<std::int64_t, kParts> behind_gaps{};  // of them: those that began where a launch gap ended
+  std::int64_t awaited_kernels = 0;  // of a GPU, in graphs whose launch it waited for; account() knows none
 
   Account& operator+=(const Account& other);
   std::int64_t record_count() const;
+  std::int64_t behind_gap_count() const;  // without synchronisation, which is of the host
 };
 
 // Of the window [begin_ns, end_ns). Intervals may overlap, nest, and reach beyond it; of two rows that

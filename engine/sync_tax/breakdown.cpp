@@ -23,8 +23,11 @@ double without(double ns, double cost_ns) { return std::max(0.0, ns - std::min(n
 }  // namespace
 
 double Breakdown::tax_ns() const {
-  return exposed_ns[index(Part::communication)] + exposed_ns[index(Part::expert_loading)] +
-         exposed_ns[index(Part::synchronisation)] + exposed_ns[index(Part::launch_gaps)];
+  return exposed_ns[index(Part::communication)] + exposed_ns[index(Part::expert_loading)] + uncounted_ns();
+}
+
+double Breakdown::uncounted_ns() const {
+  return exposed_ns[index(Part::synchronisation)] + exposed_ns[index(Part::launch_gaps)];
 }
 
 double Breakdown::tax_share() const { return token_ns > 0.0 ? tax_ns() / token_ns : 0.0; }
@@ -43,7 +46,11 @@ Breakdown break_down(std::span<const Account> accounts, double plain_ns, const R
     return static_cast<double>(total) / static_cast<double>(accounts.size());
   };
   result.recorded_ns = per_token(sum.length_ns);
-  result.recording_ns = per_token(sum.record_count()) * (cost.inside_ns + cost.outside_ns);
+  const std::int64_t on_device = sum.record_count() - sum.records[index(Part::synchronisation)];
+  const double around_ns = per_token(on_device) * cost.around_ns;
+  const double awaited_ns = per_token(sum.awaited_kernels) * cost.awaited_ns;
+  result.recording_ns =
+      per_token(sum.record_count()) * (cost.inside_ns + cost.outside_ns) + around_ns + awaited_ns;
   const bool is_too_slow = result.recorded_ns > kMostRecordedShare * plain_ns;
   if (is_too_slow)
     result.refused = fmt::format(
@@ -53,9 +60,14 @@ Breakdown break_down(std::span<const Account> accounts, double plain_ns, const R
 
   double explained_ns = 0.0;
   for (std::size_t part = 0; part < kParts; ++part) {
-    const double own_ns = per_token(sum.records[part]) * cost.inside_ns;
-    const double gaps_ns =
-        part == index(Part::launch_gaps) ? per_token(sum.record_count()) * cost.outside_ns : 0.0;
+    const double own_ns = per_token(sum.records[part]) * cost.inside_ns +
+                          (part == index(Part::synchronisation)
+                               ? awaited_ns
+                               : per_token(sum.records[part] - sum.behind_gaps[part]) * cost.around_ns);
+    const double gaps_ns = part == index(Part::launch_gaps)
+                               ? per_token(sum.record_count()) * cost.outside_ns +
+                                     per_token(sum.behind_gap_count()) * cost.around_ns
+                               : 0.0;
     result.exposed_ns[part] = without(per_token(sum.exposed_ns[part]), own_ns + gaps_ns);
     result.hidden_ns[part] = per_token(sum.hidden_ns[part]);
     explained_ns += result.exposed_ns[part];

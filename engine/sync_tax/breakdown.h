@@ -17,6 +17,10 @@ namespace moetune {
 struct RecordingCost {
   double inside_ns = 0.0;   // between the two ends of its own interval
   double outside_ns = 0.0;  // before and behind it: looks like a launch gap
+  // Of a GPU: around a record; part of the launch gap in front of it, where there is one, else of its own
+  // part.
+  double around_ns = 0.0;
+  double awaited_ns = 0.0;  // of it: more, for each of Account::awaited_kernels: looks like synchronisation
 };
 
 // Nanoseconds per token (or per prompt): means over the accounts it was made of.
@@ -35,6 +39,8 @@ struct Breakdown {
   // Exposed communication and loading, synchronisation and launch gaps.
   double tax_ns() const;
   double tax_share() const;  // of token_ns
+  // The part of the tax that only a recording shows: synchronisation and launch gaps.
+  double uncounted_ns() const;
 };
 
 // Recording that makes tokens longer than this, times their plain time, describes something else than the

@@ -11,46 +11,36 @@ namespace {
 
 constexpr std::int64_t smallest_weight_bytes = 64 << 10;
 
-bool has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
-
-bool is_wait(std::string_view name) {
-  return has(name, "Synchronize") || (has(name, "Memcpy") && !has(name, "Async") && !has(name, "Node"));
-}
-bool is_launch(std::string_view name) {
-  return has(name, "Launch") || has(name, "MemcpyAsync") || has(name, "MemsetAsync") ||
-         has(name, "MemcpyHtoDAsync");
-}
-
 // What runs on the device itself.
 bool is_on_device(const StepInterval& interval) { return interval.activity != Activity::host_wait; }
 
 }  // namespace
 
-void TraceBuilder::add(std::int64_t device, std::int64_t process, const StepInterval& interval) {
-  trace_.devices[device].push_back(interval);
+void TraceBuilder::add(std::int64_t device, std::int64_t process, const OnStream& one) {
+  devices_[device].push_back(one);
   processes_[device][process] = true;
 }
 
 void TraceBuilder::kernel(std::int64_t device, std::int64_t process, std::string_view name,
-                          std::int64_t begin_ns, std::int64_t end_ns) {
+                          std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream) {
   const auto known = class_of_kernel(name);
   const KernelClass is = known.value_or(KernelClass{});
   const auto length_ns = static_cast<double>(end_ns - begin_ns);
   if (!known) trace_.unmatched_ns[std::string(name)] += length_ns;
   trace_.kernel_ns += length_ns;
   ++trace_.kernels;
-  add(device, process, {begin_ns, end_ns, is.activity, is.row, -1});
+  add(device, process, {{begin_ns, end_ns, is.activity, is.row, -1}, stream});
 }
 
 void TraceBuilder::copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
-                        std::int64_t begin_ns, std::int64_t end_ns) {
+                        std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream) {
   Activity activity = Activity::compute;
   if (kind == CopyKind::between_devices) activity = Activity::collective;
   if (kind == CopyKind::to_device)
     activity = bytes >= smallest_weight_bytes ? Activity::expert_copy : Activity::host_wait;
   if (kind == CopyKind::to_host) activity = Activity::host_wait;
   ++trace_.copies;
-  add(device, process, {begin_ns, end_ns, activity, Row::other, -1});
+  add(device, process, {{begin_ns, end_ns, activity, Row::other, -1}, stream});
 }
 
 void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::string_view name,
@@ -63,19 +53,24 @@ void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::str
 }
 
 ImportedTrace TraceBuilder::finish() {
-  for (auto& [key, host] : threads_) {
-    std::ranges::stable_sort(host.calls, {}, &Call::begin_ns);
-    for (std::size_t i = 0; i < host.calls.size(); ++i) {
-      if (!host.calls[i].waits) continue;
-      const std::int64_t begin_ns = host.calls[i].begin_ns;
-      std::int64_t end_ns = host.calls[i].end_ns;
-      while (i + 1 < host.calls.size() && host.calls[i].waits)
-        end_ns = std::max(end_ns, host.calls[++i].end_ns);
-      for (auto& [device, intervals] : trace_.devices)
-        if (processes_[device].contains(host.process))
-          intervals.push_back({begin_ns, end_ns, Activity::host_wait, Row::other, -1});
+  for (auto& [device, all] : devices_) {
+    std::ranges::stable_sort(all, {}, [](const OnStream& one) { return one.interval.begin_ns; });
+    std::vector<StepInterval>& intervals = trace_.devices[device];
+    std::vector<std::int64_t> ends_ns;
+    StreamOrder order;
+    for (OnStream& one : all) {
+      one.interval.begin_ns = order.begin_of(one.stream, one.interval.begin_ns, one.interval.end_ns);
+      intervals.push_back(one.interval);
+      ends_ns.push_back(one.interval.end_ns);
+    }
+    std::ranges::sort(ends_ns);
+    for (auto& [key, host] : threads_) {
+      if (!processes_[device].contains(host.process)) continue;
+      std::ranges::stable_sort(host.calls, {}, &HostCall::begin_ns);
+      std::ranges::copy(held_up(host.calls, ends_ns), std::back_inserter(intervals));
     }
   }
+  devices_.clear();
   threads_.clear();
   return std::move(trace_);
 }

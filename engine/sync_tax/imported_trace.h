@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "engine/sync_tax/account.h"
+#include "engine/sync_tax/host_calls.h"
 #include "engine/sync_tax/interval.h"
+#include "engine/sync_tax/stream_order.h"
 
 namespace moetune {
 
@@ -31,32 +33,33 @@ inline constexpr std::int64_t kLatestNs = std::int64_t{1} << 60;
 
 class TraceBuilder {
  public:
+  // stream: kernels and copies of one run behind each other, however early they were launched.
   void kernel(std::int64_t device, std::int64_t process, std::string_view name, std::int64_t begin_ns,
-              std::int64_t end_ns);
+              std::int64_t end_ns, std::int64_t stream = StreamOrder::kUnknown);
   // From the host: 64 KiB and more are taken for weights on their way (expert loading), less for inputs
   // (synchronisation), as is whatever goes to the host. Between devices: communication.
   void copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
-            std::int64_t begin_ns, std::int64_t end_ns);
-  // A call of the CUDA runtime or driver. From the begin of one that waits until the end of the next one that
-  // launches, on the same thread, the host holds its devices up.
+            std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream = StreamOrder::kUnknown);
+  // A call of the CUDA runtime or driver. From where a device ran out of work in one that waits until the end
+  // of the next one that launches, on the same thread, the host holds that device up.
   void host_call(std::int64_t process, std::int64_t thread, std::string_view name, std::int64_t begin_ns,
                  std::int64_t end_ns);
 
   ImportedTrace finish();
 
  private:
-  struct Call {
-    std::int64_t begin_ns;
-    std::int64_t end_ns;
-    bool waits;
-  };
   struct HostThread {
     std::int64_t process;
-    std::vector<Call> calls;
+    std::vector<HostCall> calls;
   };
-  void add(std::int64_t device, std::int64_t process, const StepInterval& interval);
+  struct OnStream {
+    StepInterval interval;
+    std::int64_t stream;
+  };
+  void add(std::int64_t device, std::int64_t process, const OnStream& one);
 
   ImportedTrace trace_;
+  std::map<std::int64_t, std::vector<OnStream>> devices_;
   std::map<std::int64_t, std::map<std::int64_t, bool>> processes_;  // of each device
   std::map<std::pair<std::int64_t, std::int64_t>, HostThread> threads_;
 };

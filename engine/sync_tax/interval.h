@@ -16,8 +16,9 @@ enum class Activity : std::uint8_t {
   expert_copy,  // weights of an expert on their way to where they are used
   host_wait,  // the host decides, or waits to be able to: as long as nothing else runs, the device waits for
               // it
+  nothing     // an op of no model, which does nothing: as if it were not there
 };
-inline constexpr std::size_t kActivities = 4;
+inline constexpr std::size_t kActivities = 5;
 
 // What of the model a compute interval belongs to: the experts in two halves, feed-forward layers without
 // experts as a whole.
@@ -58,6 +59,8 @@ constexpr Part part_of(Activity activity, Row row) {
       return Part::expert_loading;
     case Activity::host_wait:
       return Part::synchronisation;
+    case Activity::nothing:
+      return Part::launch_gaps;
     case Activity::compute:
       break;
   }

@@ -12,6 +12,7 @@ constexpr KernelClass gate_up{Activity::compute, Row::gate_up};
 constexpr KernelClass down_combine{Activity::compute, Row::down_combine};
 constexpr KernelClass attention{Activity::compute, Row::attention};
 constexpr KernelClass head{Activity::compute, Row::head};
+constexpr KernelClass loading{Activity::expert_copy, Row::other};
 constexpr KernelClass other{Activity::compute, Row::other};
 
 constexpr std::string_view nccl = "NCCL src/device";
@@ -77,6 +78,8 @@ constexpr std::array table = {
     KernelName{"moetune", "::attend", attention, own},
     KernelName{"moetune", "::place_heads", attention, own},
     KernelName{"moetune", "::sample", head, own},
+    KernelName{"moetune", "::look_up", loading, own},
+    KernelName{"moetune", "::fetch", loading, own},
     KernelName{"moetune", "::", other, own},
 
     KernelName{"", "sampling", head, flash},

@@ -81,7 +81,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// Reads tables row by row; a column that an older export lacks is 0.
+// Reads tables row by row; a column that an older export lacks is 0, a stream not known.
 class Reader {
  public:
   explicit Reader(const std::string& path) : database_(path) {}
@@ -94,18 +94,18 @@ class Reader {
       database_.each("SELECT id, value FROM StringIds", [&](Database::Row row) {
         names_[sqlite3_column_int64(row, 0)] = Database::text(row, 1);
       });
-    rows("CUPTI_ACTIVITY_KIND_KERNEL", {"deviceId", "globalPid", "demangledName", "shortName"},
+    rows("CUPTI_ACTIVITY_KIND_KERNEL", {"deviceId", "globalPid", "demangledName", "shortName", "streamId"},
          [&](const Record& record) {
            const auto name = names_.find(record.values[2]);
            builder_.kernel(record.values[0], record.values[1],
                            name != names_.end() ? name->second : names_[record.values[3]], record.begin_ns,
-                           record.end_ns);
+                           record.end_ns, record.values[4]);
          });
-    rows("CUPTI_ACTIVITY_KIND_MEMCPY", {"deviceId", "globalPid", "copyKind", "bytes"},
+    rows("CUPTI_ACTIVITY_KIND_MEMCPY", {"deviceId", "globalPid", "copyKind", "bytes", "streamId"},
          [&](const Record& record) {
            if (const auto kind = copy_kind(record.values[2]))
              builder_.copy(record.values[0], record.values[1], *kind, record.values[3], record.begin_ns,
-                           record.end_ns);
+                           record.end_ns, record.values[4]);
          });
     rows("CUPTI_ACTIVITY_KIND_RUNTIME", {"globalTid", "nameId"}, [&](const Record& record) {
       const std::int64_t thread = record.values[0];
@@ -130,7 +130,7 @@ class Reader {
       throw InputError(database_.path() + ": " + table, "without start and end", accepted);
     std::string query = "SELECT \"start\", \"end\"";
     for (const std::string& column : columns)
-      query += there.contains(column) ? ", \"" + column + "\"" : ", 0";
+      query += there.contains(column) ? ", \"" + column + "\"" : column == "streamId" ? ", -1" : ", 0";
     std::int64_t number = 0;
     database_.each(query + " FROM " + table, [&](Database::Row row) {
       ++number;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
+
+#include "engine/sync_tax/device_steps.h"
 
 namespace moetune {
 namespace {
@@ -44,6 +47,10 @@ StepRecorder::StepRecorder(Detail detail, NowNs now) : detail_(detail), now_(now
   if (detail == Detail::ops) intervals_.reserve(kUsualIntervals);
 }
 
+StepRecorder::StepRecorder(NowNs now, TraceLabels& labels) : StepRecorder(Detail::ops, now) {
+  labels_ = &labels;
+}
+
 void StepRecorder::begin_step(Phase phase, std::int64_t tokens) {
   layer_ = -1;
   // The causes are read outside the window: reading them takes longer than a small op.
@@ -60,6 +67,16 @@ void StepRecorder::end_step() {
 }
 
 std::size_t StepRecorder::begin(Activity activity, Row row) {
+  if (labels_ != nullptr) {
+    const std::uint32_t outer = labels_->current();
+    labels_->set_current(
+        DeviceLabel{.activity = activity, .row = row, .layer = layer_, .mark = mark_}.packed());
+    return outer;
+  }
+  return begin_interval(activity, row);
+}
+
+std::size_t StepRecorder::begin_interval(Activity activity, Row row) {
   if (detail_ == Detail::steps) return kNothing;
   intervals_.push_back({.activity = activity, .row = row, .layer = layer_});
   intervals_.back().begin_ns = now_();
@@ -67,15 +84,59 @@ std::size_t StepRecorder::begin(Activity activity, Row row) {
 }
 
 void StepRecorder::end(std::size_t interval) {
+  if (labels_ != nullptr) return labels_->set_current(static_cast<std::uint32_t>(interval));
+  end_interval(interval);
+}
+
+void StepRecorder::end_interval(std::size_t interval) {
   if (interval != kNothing) intervals_[interval].end_ns = now_();
 }
 
 std::size_t StepRecorder::split(std::size_t interval, Row row) {
+  if (labels_ != nullptr) {
+    DeviceLabel label = DeviceLabel::unpacked(labels_->current());
+    label.row = row;
+    labels_->set_current(label.packed());
+    return interval;
+  }
   if (interval == kNothing) return kNothing;
   const std::int64_t now_ns = now_();
   intervals_[interval].end_ns = now_ns;
   intervals_.push_back({now_ns, now_ns, intervals_[interval].activity, row, intervals_[interval].layer});
   return intervals_.size() - 1;
+}
+
+// On a GPU an interval of the host's and the labels of what it enqueues go side by side.
+std::size_t StepRecorder::begin_on_host(Activity activity, Row row) {
+  const std::size_t interval = begin_interval(activity, row);
+  if (labels_ != nullptr) outer_labels_.push_back(begin(activity, row));
+  return interval;
+}
+
+void StepRecorder::end_on_host(std::size_t interval) {
+  if (labels_ != nullptr) {
+    end(outer_labels_.back());
+    outer_labels_.pop_back();
+  }
+  end_interval(interval);
+}
+
+void StepRecorder::add_decoded(std::int64_t tokens, std::span<const std::int64_t> lengths_ns) {
+  for (const std::int64_t length_ns : lengths_ns)
+    steps_.push_back({.phase = Phase::decode,
+                      .tokens = tokens,
+                      .begin_ns = 0,
+                      .end_ns = length_ns,
+                      .first = intervals_.size(),
+                      .count = 0,
+                      .causes = {}});
+}
+
+std::int64_t StepRecorder::take(std::span<const DeviceRecord> records) {
+  DeviceSteps steps = steps_of_device(records, steps_, intervals_);
+  steps_ = std::move(steps.steps);
+  intervals_ = std::move(steps.intervals);
+  return steps.unlabelled;
 }
 
 std::span<const StepInterval> StepRecorder::intervals_of(const RecordedStep& step) const {

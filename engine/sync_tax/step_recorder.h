@@ -1,7 +1,8 @@
-// Records what the steps of an engine on a CPU spend their time on: a scope around every op. Off (a null
-// pointer) it costs one comparison per op. Start at StepRecorder; OpScope is what the decoder uses.
+// Records what the steps of an engine spend their time on: a scope around every op. Off (a null pointer) it
+// costs one comparison per op. Start at StepRecorder; OpScope is what the decoder uses.
 //
-// On a GPU such scopes would time the launches, not the kernels: there the records have to come from CUPTI.
+// On a GPU such a scope times the launch, not the kernel: there it labels what the device is recorded to do
+// (kernels/device_trace.h), and take() makes intervals of that.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +10,13 @@
 #include <vector>
 
 #include "engine/sync_tax/breakdown.h"
+#include "engine/sync_tax/device_label.h"
 #include "engine/sync_tax/interval.h"
+#include "engine/sync_tax/recorded_step.h"
+#include "kernels/device_trace.h"
+#include "kernels/trace_labels.h"
 
 namespace moetune {
-
-// What the operating system did to the process in a step: causes of slow tokens.
-struct StepCauses {
-  std::int64_t minor_faults = 0;  // pages that had to be mapped
-  std::int64_t major_faults = 0;  // and read from disk
-  std::int64_t preemptions = 0;   // another process took a core of ours
-  std::int64_t waits = 0;         // a thread of ours gave its core up: to wait for another one
-
-  StepCauses& operator+=(const StepCauses& other);
-};
-
-struct RecordedStep {
-  Phase phase = Phase::decode;
-  std::int64_t tokens = 0;
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  std::size_t first = 0;  // of its intervals
-  std::size_t count = 0;
-  StepCauses causes;
-};
 
 class StepRecorder {
  public:
@@ -41,6 +26,8 @@ class StepRecorder {
   enum class Detail : std::uint8_t { steps, ops };  // steps: their lengths only, for the plain time
 
   explicit StepRecorder(Detail detail = Detail::ops, NowNs now = &steady_now_ns);
+  // Of the ops of an engine on a GPU: a DeviceTrace's clock and labels.
+  StepRecorder(NowNs now, TraceLabels& labels);
 
   void begin_step(Phase phase, std::int64_t tokens);
   void end_step();
@@ -51,16 +38,36 @@ class StepRecorder {
   // The interval ends here and one of another row begins; returns that one.
   std::size_t split(std::size_t interval, Row row);
 
+  Detail detail() const { return detail_; }
+  // Null where the host's clock times the ops.
+  const TraceLabels* labels() const { return labels_; }
+  // The same as begin() and end() for what the host itself computes: on a GPU too that is timed.
+  std::size_t begin_on_host(Activity activity, Row row);
+  void end_on_host(std::size_t interval);
+  // What is launched until the mark is changed again means that as well. Only on a GPU.
+  void set_mark(Mark mark) { mark_ = mark; }
+  // Steps that a GPU decoded without the host in between. lengths_ns: by the device's own clock.
+  void add_decoded(std::int64_t tokens, std::span<const std::int64_t> lengths_ns);
+  // The device's records of these steps: from here on steps() and intervals_of() hold its times. Returns how
+  // many kernels nobody labelled. Throws std::runtime_error where they do not fit the steps.
+  std::int64_t take(std::span<const DeviceRecord> records);
+
   const std::vector<RecordedStep>& steps() const { return steps_; }
   std::span<const StepInterval> intervals_of(const RecordedStep& step) const;
   void clear();  // keeps the memory
 
  private:
+  std::size_t begin_interval(Activity activity, Row row);
+  void end_interval(std::size_t interval);
+
   Detail detail_;
   NowNs now_;
+  TraceLabels* labels_ = nullptr;
+  Mark mark_ = Mark::none;
   int layer_ = -1;
   std::vector<RecordedStep> steps_;
-  std::vector<StepInterval> intervals_;
+  std::vector<StepInterval> intervals_;    // on a GPU, until take(): of the host
+  std::vector<std::size_t> outer_labels_;  // of the HostScopes that are open
 };
 
 // Records from here to the end of the block; nothing with a null recorder.
@@ -84,6 +91,38 @@ class OpScope {
   std::size_t interval_;
 };
 
+// The same for what the host itself computes.
+class HostScope {
+ public:
+  HostScope(StepRecorder* recorder, Activity activity, Row row = Row::other)
+      : recorder_(recorder), interval_(recorder != nullptr ? recorder->begin_on_host(activity, row) : 0) {}
+  ~HostScope() {
+    if (recorder_ != nullptr) recorder_->end_on_host(interval_);
+  }
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+
+ private:
+  StepRecorder* recorder_;
+  std::size_t interval_;
+};
+
+// What is launched from here to the end of the block has a meaning of its own.
+class MarkScope {
+ public:
+  MarkScope(StepRecorder* recorder, Mark mark) : recorder_(recorder) {
+    if (recorder_ != nullptr) recorder_->set_mark(mark);
+  }
+  ~MarkScope() {
+    if (recorder_ != nullptr) recorder_->set_mark(Mark::none);
+  }
+  MarkScope(const MarkScope&) = delete;
+  MarkScope& operator=(const MarkScope&) = delete;
+
+ private:
+  StepRecorder* recorder_;
+};
+
 // One step, from here to the end of the block; nothing with a null recorder.
 class StepScope {
  public:
@@ -100,7 +139,7 @@ class StepScope {
   StepRecorder* recorder_;
 };
 
-// The cost of one record on this machine, from many empty ones. Takes about a millisecond.
+// The cost of one record of a CPU on this machine, from many empty ones. Takes about a millisecond.
 RecordingCost recording_cost();
 
 }  // namespace moetune

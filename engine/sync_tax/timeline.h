@@ -10,8 +10,10 @@
 
 namespace moetune {
 
-// steps[i].first counts into intervals. title: shown as the name of the process.
+// steps[i].first counts into intervals. title: shown as the name of the process. records: what a GPU did,
+// beside it, as torch.profiler writes it, so that whatever reads its traces reads this one (moetune tax
+// --import does).
 std::string timeline_of(std::span<const RecordedStep> steps, std::span<const StepInterval> intervals,
-                        const std::string& title);
+                        const std::string& title, std::span<const DeviceRecord> records = {});
 
 }  // namespace moetune

@@ -70,9 +70,10 @@ class Events {
     constexpr std::int64_t process = 0;
     if (is_call) return builder_.host_call(process, whole(event, "tid").value_or(0), name, begin_ns, end_ns);
     const std::int64_t device = whole(arguments, "device").value_or(0);
-    if (is_kernel) return builder_.kernel(device, process, name, begin_ns, end_ns);
+    const std::int64_t stream = whole(arguments, "stream").value_or(StreamOrder::kUnknown);
+    if (is_kernel) return builder_.kernel(device, process, name, begin_ns, end_ns, stream);
     if (const auto kind = copy_kind(name))
-      builder_.copy(device, process, *kind, whole(arguments, "bytes").value_or(0), begin_ns, end_ns);
+      builder_.copy(device, process, *kind, whole(arguments, "bytes").value_or(0), begin_ns, end_ns, stream);
   }
 
   ImportedTrace finish() {

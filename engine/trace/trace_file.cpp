@@ -210,6 +210,11 @@ RoutingTrace read_trace(std::span<const std::byte> file, const std::string& wher
     if (!std::isfinite(trace.expert_weights[i]) || trace.expert_weights[i] < 0.0F)
       throw InputError(fmt::format("{}: expert_weights, element {}", where, i),
                        fmt::format("{}", trace.expert_weights[i]), "finite, at least 0");
+    else if (trace.expert_ids[i] < 0 && trace.expert_weights[i] > 0.0F)
+      throw InputError(
+          fmt::format("{}: expert_weights, element {}", where, i),
+          fmt::format("{} of no expert (expert_ids has {})", trace.expert_weights[i], trace.expert_ids[i]),
+          "0 there");
   return trace;
 }
 

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   for (int pair = thread; pair < shape.tokens * shape.k; pair += kThreads) {
     const int expert = ids[pair / shape.k * ids_stride + pair % shape.k];
-    if (slot_of_expert[expert] >= 0) atomicAdd(counts + expert, 1);
+    if (expert >= 0 && slot_of_expert[expert] >= 0) atomicAdd(counts + expert, 1);
   }
   __syncthreads();
   int entries = 0;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
     int expert = -1;
     if (pair < shape.tokens * shape.k) {
       expert = ids[pair / shape.k * ids_stride + pair % shape.k];
-      if (slot_of_expert[expert] < 0) expert = -1;
+      if (expert >= 0 && slot_of_expert[expert] < 0) expert = -1;
     }
     const unsigned same = __match_any_sync(0xFFFFFFFFU, expert);
     if (expert >= 0) {

@@ -55,8 +55,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   const int fresh_row = has_fresh ? last : -1;
   if (first < end) {
-    fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored, fresh_row,
-               static_cast<int>(threadIdx.x), kThreads);
+    // Two tiles: the second would otherwise wait until the queries are there.
+    for (int stage = 0; stage < 2 && first + stage * kPositions < end; ++stage)
+      fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage)), rows, in.row_stride,
+                 first + stage * kPositions, stored, fresh_row, static_cast<int>(threadIdx.x), kThreads);
     clear_queries(shared + kQueriesAt, head_count);
   }
 
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   const int staging_warps = kThreads / 32 - (has_fresh ? 1 : 0);
   if (first < end && static_cast<int>(threadIdx.x) < 32 * staging_warps)
-    stage_queries(shared + kQueriesAt, shape, in, token, first_head, head_count, turn, staging_warps);
+    stage_queries<Number>(shared + kQueriesAt, shape, in, token, first_head, head_count, turn, staging_warps);
 
   float top[2] = {kNothing, kNothing};  // of heads 16 warp + lane / 4 and + 8; the first group's
   float sum[2] = {};
@@ -96,10 +98,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (!kIsBf16<Number>) {
       const auto* raw = reinterpret_cast<const Number*>(shared + stage_at(stage));
       __syncthreads();
-      for (int i = static_cast<int>(threadIdx.x); i < kPositions * kWidth / 8; i += kThreads)
-        if (start + i / (kWidth / 8) != fresh_row)
-          *reinterpret_cast<uint4*>(shared + tile_at + place_of(i / (kWidth / 8), i % (kWidth / 8))) =
-              Eight<Number>::from_shared(raw + i * 8).pairs();
+      widen_rows(shared + tile_at, raw, fresh_row - start);
       if (kScaled && threadIdx.x < kPositions && start + static_cast<int>(threadIdx.x) != fresh_row)
         tile_scales[threadIdx.x] =
             start + static_cast<int>(threadIdx.x) < stored ? __ldcg(scales + start + threadIdx.x) : 0.0F;
@@ -110,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();  // the rows are there; both groups are done with those before
-    if (group == 1 && start + kPositions < end)
+    if (group == 1 && start > first && start + kPositions < end)
       fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage ^ 1)), rows, in.row_stride,
                  start + kPositions, stored, fresh_row, thread, 128);
     uint4 weight[4];
@@ -120,7 +119,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
       for (int step = 0; step < kWidth / 16; ++step) {
         const auto at = static_cast<std::uint32_t>(step / 4 * kBlockBytes + step % 4 * 32);
-        score_step(score, along_columns(base + kQueriesAt + at), along_columns(tile + at), step == 0 ? 0 : 1);
+        score_step<Number>(score, along_columns(base + kQueriesAt + at), along_columns(tile + at),
+                           step == 0 ? 0 : 1);
       }
       wgmma_finish();
 #pragma unroll
@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
       for (int step = 0; step < 4; ++step) {
         const float* s = score + 8 * step;
-        weights[128 * step] =
-            make_uint4(pack2(s[0], s[1]), pack2(s[2], s[3]), pack2(s[4], s[5]), pack2(s[6], s[7]));
+        weights[128 * step] = make_uint4(operands_of<Number>(s[0], s[1]), operands_of<Number>(s[2], s[3]),
+                                         operands_of<Number>(s[4], s[5]), operands_of<Number>(s[6], s[7]));
       }
     }
     __syncthreads();
@@ -171,8 +171,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < 4; ++step)
-      value_step(out, weight[step],
-                 along_rows(tile + static_cast<std::uint32_t>(group * 4 * kBlockBytes + step * 16 * 128)));
+      value_step<Number>(
+          out, weight[step],
+          along_rows(tile + static_cast<std::uint32_t>(group * 4 * kBlockBytes + step * 16 * 128)));
     wgmma_finish();
   }
 

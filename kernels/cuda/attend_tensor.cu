@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   constexpr int kBlocks = width / 64;  // of a value row: 64 elements, eight products
   constexpr bool kScaled = kHasCacheScales<Number>;
   extern __shared__ __align__(16) float parts[];  // pushed_part()
-  __shared__ __align__(16) __nv_bfloat16 queries[kHeads][width + 8];
+  __shared__ __align__(16) Operand<Number> queries[kHeads][width + 8];
   __shared__ __align__(16) Number fresh[2][width];  // the token's own key and value
   __shared__ float fresh_scale[2];
   const bool places = in.placing.is_asked;
@@ -146,6 +146,16 @@ __global__ void __launch_bounds__(32 * kWarps)
   if (start < end) {
     load_keys(start);
     load_values(start);
+    // What a second turn will ask for comes as far as the L2 cache while this kernel still waits.
+    if (const int next = start + kWarps * kPositions; next < end) {
+      constexpr int kLines = (width * static_cast<int>(sizeof(Number)) + 127) / 128;  // of a row
+      for (int i = lane; i < 2 * kPositions * kLines; i += 32) {
+        const std::int64_t row =
+            std::int64_t{min(next + i / kLines % kPositions, stored - 1)} * in.row_stride;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"((i < kPositions * kLines ? keys : values) + row +
+                                                      i % kLines * (128 / static_cast<int>(sizeof(Number)))));
+      }
+    }
   }
 
   if (first < end) {
@@ -194,7 +204,7 @@ __global__ void __launch_bounds__(32 * kWarps)
         }
 #pragma unroll
         for (int i = 0; i < Row::kColumns; ++i)
-          queries[task][lane + 32 * i] = __float2bfloat16_rn(exists ? row.v[i] * shape.scale : 0.0F);
+          queries[task][lane + 32 * i] = operand_of<Number>(exists ? row.v[i] * shape.scale : 0.0F);
       } else if (has_fresh && task < kHeads + 2) {
         const int which = task - kHeads;
         if (which == 0) {
@@ -255,11 +265,11 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int c = 0; c < kChunks; ++c)
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        const uint4 wide = key[n][c].pairs();
+        const uint4 wide = key[n][c].operands();
 #pragma unroll
         for (int m = 0; m < 2; ++m)
-          mma(score[n], q[c][m][0], q[c][m][1], q[c][m][2], q[c][m][3], word(wide, 2 * m),
-              word(wide, 2 * m + 1));
+          multiply_add<Number>(score[n], q[c][m][0], q[c][m][1], q[c][m][2], q[c][m][3], word(wide, 2 * m),
+                               word(wide, 2 * m + 1));
       }
     if constexpr (kScaled)
 #pragma unroll
@@ -302,16 +312,17 @@ __global__ void __launch_bounds__(32 * kWarps)
       for (int j = 0; j < 8 * kBlocks; ++j)
 #pragma unroll
         for (int i = 0; i < 4; ++i) out[j][i] *= factor[i / 2];
-    const std::uint32_t a[4] = {pack2(weight[0][0], weight[0][1]), pack2(weight[0][2], weight[0][3]),
-                                pack2(weight[1][0], weight[1][1]), pack2(weight[1][2], weight[1][3])};
+    const std::uint32_t a[4] = {
+        operands_of<Number>(weight[0][0], weight[0][1]), operands_of<Number>(weight[0][2], weight[0][3]),
+        operands_of<Number>(weight[1][0], weight[1][1]), operands_of<Number>(weight[1][2], weight[1][3])};
 #pragma unroll
     for (int c = 0; c < kBlocks; ++c) {
-      const uint4 wide[4] = {value[0][c].pairs(), value[1][c].pairs(), value[2][c].pairs(),
-                             value[3][c].pairs()};
+      const uint4 wide[4] = {value[0][c].operands(), value[1][c].operands(), value[2][c].operands(),
+                             value[3][c].operands()};
 #pragma unroll
       for (int j = 0; j < 8; ++j)
-        mma(out[8 * c + j], a[0], a[1], a[2], a[3], pair_of(wide[0], wide[1], j),
-            pair_of(wide[2], wide[3], j));
+        multiply_add<Number>(out[8 * c + j], a[0], a[1], a[2], a[3], pair_of(wide[0], wide[1], j),
+                             pair_of(wide[2], wide[3], j));
     }
     if (next < end) load_values(next);
   }

@@ -28,7 +28,8 @@ __device__ __forceinline__ Entry entry_of(const FfnWork& work, int index) {
   const FfnEntries& entries = work.entries;
   if (entries.kind == FfnEntries::Kind::everyone) return {0, nullptr, 0, entries.tokens};
   if (entries.kind == FfnEntries::Kind::one_token) {
-    const int slot = entries.slot_of_expert[entries.ids[index]];
+    const int expert = entries.ids[index];
+    const int slot = expert >= 0 ? entries.slot_of_expert[expert] : -1;
     return {slot * work.slot_bytes, nullptr, index, slot >= 0 ? 1 : 0};
   }
   if (index >= *entries.sorted.count) return {0, nullptr, 0, 0};

@@ -10,12 +10,9 @@
 #include "kernels/cuda/view.cuh"
 #include "kernels/generate.h"
 #include "kernels/number_type.h"
+#include "kernels/small_floats.h"
 
 namespace moetune::cuda {
-
-inline constexpr float kMostInt8 = 127.0F;
-inline constexpr float kMostInt4 = 7.0F;
-inline constexpr float kMostFp8 = 448.0F;
 
 // Generate as a kernel sees it. Rows and columns are the part's own unless they are said to be the whole's.
 struct GeneratedPart {
@@ -79,16 +76,7 @@ __device__ __forceinline__ float fp8_value(std::uint32_t code) {
 }
 
 __device__ __forceinline__ std::uint32_t fp4_code(float value) {
-  const float size = fabsf(value);
-  const std::uint32_t code = size <= 0.25F   ? 0U
-                             : size < 0.75F  ? 1U
-                             : size <= 1.25F ? 2U
-                             : size < 1.75F  ? 3U
-                             : size <= 2.5F  ? 4U
-                             : size < 3.5F   ? 5U
-                             : size <= 5.0F  ? 6U
-                                             : 7U;
-  return code | (__float_as_uint(value) >> 31 << 3);
+  return fp4_of_size(fabsf(value)) | (__float_as_uint(value) >> 31 << 3);
 }
 __device__ __forceinline__ float fp4_value(std::uint32_t code) {
   const std::uint32_t size = code & 7U;  // 0 and 0.5 are subnormal; the others 2^(e - 1) (1 + m / 2)
@@ -99,7 +87,7 @@ __device__ __forceinline__ float fp4_value(std::uint32_t code) {
 
 // The bits that stand for a draw where the matrix stays in the type it ships in.
 __device__ __forceinline__ std::uint32_t shipped_fp8_code(int draw) {
-  return fp8_code(__fmul_rn(static_cast<float>(draw), kMostFp8 / static_cast<float>(kLargestDraw)));
+  return fp8_code(__fmul_rn(static_cast<float>(draw), kLargestFp8 / static_cast<float>(kLargestDraw)));
 }
 __device__ __forceinline__ std::uint32_t shipped_fp4_code(const GeneratedPart& part, int draw) {
   return fp4_code(__fdiv_rn(__fmul_rn(static_cast<float>(draw), part.step), part.fp4_scale));
@@ -128,16 +116,15 @@ __device__ __forceinline__ int rounded(float value, float scale, float limit) {
   return static_cast<int>(fminf(fmaxf(rintf(__fdiv_rn(value, scale)), -limit), limit));
 }
 __device__ __forceinline__ std::uint16_t int4_scale(float largest) {
-  std::uint16_t bits = __half_as_ushort(__float2half_rn(__fdiv_rn(largest, kMostInt4)));
-  if (__fmul_rn(__half2float(__ushort_as_half(bits)), kMostInt4) < largest) ++bits;
+  std::uint16_t bits = __half_as_ushort(__float2half_rn(__fdiv_rn(largest, kLargestInt4)));
+  if (__fmul_rn(__half2float(__ushort_as_half(bits)), kLargestInt4) < largest) ++bits;
   return bits;
 }
 __device__ __forceinline__ std::uint32_t quantized_fp4_scale(float largest) {
-  const std::uint32_t exponent = __float_as_uint(largest) >> 23;
-  return exponent < 2 ? 0U : exponent - 2U;
+  return e8m0_for_largest(__float_as_uint(largest));
 }
 __device__ __forceinline__ float e8m0_value(std::uint32_t bits) {
-  return bits == 0 ? __uint_as_float(0x00400000U) : __uint_as_float(bits << 23);
+  return __uint_as_float(f32_bits_of_e8m0(bits));
 }
 
 }  // namespace moetune::cuda

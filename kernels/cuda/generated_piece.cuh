@@ -140,7 +140,7 @@ __device__ uint4 packed_nibbles(const GeneratedPart& part, const Places& places,
     const float value = number_of(part, draws[i]);
     const float of_group = scale[Group::of(i / 8)];
     if constexpr (is_int4(type))
-      codes[i] = static_cast<std::uint32_t>(rounded(value, of_group, kMostInt4) + 8);
+      codes[i] = static_cast<std::uint32_t>(rounded(value, of_group, kLargestInt4) + 8);
     else
       codes[i] = is_shipped ? shipped_fp4_code(part, draws[i]) : fp4_code(__fdiv_rn(value, of_group));
   }
@@ -177,7 +177,7 @@ __device__ uint4 packed_bytes(const GeneratedPart& part, const Places& places,
   const bool is_shipped = part.shipped == type;
   float scale = 0.0F;
   if constexpr (type == NumberType::int8) {
-    if (row < part.out) scale = __fdiv_rn(largest[row], kMostInt8);
+    if (row < part.out) scale = __fdiv_rn(largest[row], kLargestInt8);
     if (packing == Packing::rows && piece.piece == 0)
       reinterpret_cast<float*>(places.y + places.scales_offset)[row] = scale;
     if (packing == Packing::tiles && piece.chunk() == 0 && piece.lane() % 4 == 0)
@@ -191,7 +191,7 @@ __device__ uint4 packed_bytes(const GeneratedPart& part, const Places& places,
     if (is_shipped)
       scale = part.fp8_scale;
     else if (block < blocks)
-      scale = __fdiv_rn(largest[first_row / kFp8Block * blocks + block], kMostFp8);
+      scale = __fdiv_rn(largest[first_row / kFp8Block * blocks + block], kLargestFp8);
     if (packing == Packing::rows && piece.piece % 8 == 0 && block < blocks)
       reinterpret_cast<float*>(places.y + places.scales_offset)[row * places.scales_per_row + block] = scale;
     if (packing == Packing::tiles && piece.piece % 64 == 0)
@@ -202,7 +202,7 @@ __device__ uint4 packed_bytes(const GeneratedPart& part, const Places& places,
   for (int i = 0; i < 16; ++i) {
     std::uint32_t code = 0;
     if constexpr (type == NumberType::int8)
-      code = static_cast<std::uint32_t>(rounded(number_of(part, draws[i]), scale, kMostInt8)) & 0xFFU;
+      code = static_cast<std::uint32_t>(rounded(number_of(part, draws[i]), scale, kLargestInt8)) & 0xFFU;
     else if (is_shipped)
       code = shipped_fp8_code(draws[i]);
     else

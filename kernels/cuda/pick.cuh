@@ -1,5 +1,5 @@
-// Scoring and top-k of one token by one warp: scores in registers, k rounds of "largest, then lowest id". What Route and
-// Router have in common. Start at pick_experts().
+// Scoring and top-k of one token by one warp: scores in registers, k rounds of "largest, then lowest id".
+// What Route and Router have in common. Start at pick_experts().
 #pragma once
 
 #include "kernels/cuda/view.cuh"
@@ -78,17 +78,19 @@ struct PickRule {
 // Shared memory of one warp, in floats.
 inline int pick_floats(int experts) { return 2 * experts + kMostGroups; }
 
-// The rule of an op whose ids are (tokens, k) among `experts`. Throws std::invalid_argument beyond the capacities.
+// The rule of an op whose ids are (tokens, k) among `experts`. Throws std::invalid_argument beyond the
+// capacities.
 PickRule rule_of(const Route& op, int experts);
 
-// from: (experts) logits; shared: pick_floats(experts); ids, weights: (k) of this token. Given ids are read, not written.
+// Scores of one token's experts into shared memory, and the keys by which they are chosen into registers.
+// from: (experts) logits; shared: pick_floats(experts): scores, then what they are chosen by where that is
+// not softmax. Returns what a score is divided by to become a weight.
 template <int slots>
-__device__ __forceinline__ void pick_experts(const float* from, const float* bias, const PickRule& rule, float* shared,
-                                             std::int32_t* ids, float* weights) {
+__device__ __forceinline__ float score_experts(const float* from, const float* bias, const PickRule& rule,
+                                               float* shared, unsigned (&keys)[slots]) {
   const auto lane = static_cast<int>(threadIdx.x % 32);
   float* scores = shared;
   float* choice_scores = shared + rule.experts;
-  unsigned keys[slots];
   float most = -INFINITY;
 #pragma unroll
   for (int i = 0; i < slots; ++i) {
@@ -120,16 +122,27 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
     keep_best_groups(keys, lane, rule.experts, rule.groups, rule.kept_groups, shared + 2 * rule.experts,
                      choice_scores);
   __syncwarp();  // choice scores are read by all before the first is overwritten
+  return total;
+}
 
+// from: (experts) logits; shared: pick_floats(experts); ids, weights: (k) of this token. Given ids are read,
+// not written.
+template <int slots>
+__device__ __forceinline__ void pick_experts(const float* from, const float* bias, const PickRule& rule,
+                                             float* shared, std::int32_t* ids, float* weights) {
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  unsigned keys[slots];
+  const float total = score_experts(from, bias, rule, shared, keys);
+  const float* scores = shared;
   float chosen_sum = rule.is_softmax ? 0.0F : 1e-20F;
-  float* chosen_scores = choice_scores;  // no longer needed as they were
+  float* chosen_scores = shared + rule.experts;  // choice scores are no longer needed
   for (int round = 0; round < rule.k; ++round) {
     unsigned top = 0;
     const int expert = rule.ids_are_given ? ids[round] : largest(keys, lane, &top);
 #pragma unroll
     for (int i = 0; i < slots; ++i)
       if (expert == i * 32 + lane) keys[i] = 0;
-    const float score = scores[expert] / total;
+    const float score = expert >= 0 ? scores[expert] / total : 0.0F;  // -1 is given: no expert
     chosen_sum += score;
     if (lane == 0) {
       ids[round] = expert;
@@ -138,7 +151,68 @@ __device__ __forceinline__ void pick_experts(const float* from, const float* bia
   }
   __syncwarp();
   for (int round = lane; round < rule.k; round += 32)
-    weights[round] = (rule.normalizes ? chosen_scores[round] / chosen_sum : chosen_scores[round]) * rule.scale;
+    weights[round] =
+        (rule.normalizes ? chosen_scores[round] / chosen_sum : chosen_scores[round]) * rule.scale;
+}
+
+// The same by a whole block, without rounds: every expert counts how many come before it. For the softmax
+// rule where the ids are not given. All threads of the block; several share an expert.
+struct RankShape {
+  int shares;  // threads of an expert: a power of two
+  int each;    // keys that one of them looks at: a multiple of four
+  static __host__ __device__ RankShape of(int experts, int threads) {
+    int shares = 1;
+    while (shares < 8 && 2 * shares * experts <= threads) shares *= 2;
+    return {shares, ((experts + shares - 1) / shares + 3) / 4 * 4};
+  }
+  __host__ __device__ int keys() const { return shares * each; }
+};
+__device__ __forceinline__ bool ranks(const PickRule& rule, int threads) {
+  return rule.is_softmax && !rule.ids_are_given && rule.experts <= threads && rule.experts % 4 == 0;
+}
+
+// from: (experts) logits; keys: (RankShape::keys()) on 16 bytes, ordered(logit), zeros behind the experts;
+// both in shared memory and synchronised; chosen: (k) in shared memory.
+template <int slots>
+__device__ __forceinline__ void pick_by_rank(const float* from, const unsigned* keys, const PickRule& rule,
+                                             float* chosen, std::int32_t* ids, float* weights) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 32;
+  const RankShape shape = RankShape::of(rule.experts, static_cast<int>(blockDim.x));
+  const int expert = thread / shape.shares;
+  const bool exists = expert < rule.experts;
+  const unsigned mine = exists ? keys[expert] : 0xFFFFFFFFU;
+  const int first = thread % shape.shares * shape.each;
+  int rank = 0;
+#pragma unroll 4
+  for (int i = first; i < first + shape.each; i += 4) {
+    const uint4 four = *reinterpret_cast<const uint4*>(keys + i);
+    rank += four.x > mine || (four.x == mine && i < expert) ? 1 : 0;
+    rank += four.y > mine || (four.y == mine && i + 1 < expert) ? 1 : 0;
+    rank += four.z > mine || (four.z == mine && i + 2 < expert) ? 1 : 0;
+    rank += four.w > mine || (four.w == mine && i + 3 < expert) ? 1 : 0;
+  }
+  for (int offset = 1; offset < shape.shares; offset *= 2) rank += __shfl_xor_sync(kAll, rank, offset);
+  // Every warp for itself: nobody waits for another's.
+  float most = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < slots; ++i)
+    if (i * 32 + lane < rule.experts) most = fmaxf(most, from[i * 32 + lane]);
+  most = warp_max(most);
+  float sum = 0.0F;
+#pragma unroll
+  for (int i = 0; i < slots; ++i)
+    if (i * 32 + lane < rule.experts) sum += expf(from[i * 32 + lane] - most);
+  const float total = warp_sum(sum);
+  if (exists && thread % shape.shares == 0 && rank < rule.k) {
+    ids[rank] = expert;
+    chosen[rank] = expf(from[expert] - most) / total;
+  }
+  __syncthreads();
+  if (thread >= rule.k) return;
+  float chosen_sum = 0.0F;
+  for (int i = 0; i < rule.k; ++i) chosen_sum += chosen[i];
+  weights[thread] = (rule.normalizes ? chosen[thread] / chosen_sum : chosen[thread]) * rule.scale;
 }
 
 }  // namespace moetune::cuda

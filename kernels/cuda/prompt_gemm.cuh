@@ -44,8 +44,8 @@ struct PromptGemm {
 
 // Columns an item may have on this GPU; tokens: as many an expert can have.
 int most_columns_for(Cuda& cuda, int parts, int tokens);
-// The same where one matrix serves all tokens: fewer, where there would not be an item for every
-// multiprocessor.
+// The same where one matrix serves all tokens: as many as let the multiprocessor with the most items be
+// done soonest.
 int most_columns_of_all(Cuda& cuda, int parts, int tokens, int row_items);
 
 // A matrix as one part; appends it to op and counts its items.

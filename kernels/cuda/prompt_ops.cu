@@ -68,6 +68,7 @@ void prompt_ffn(Cuda& cuda, const PromptFfn& op) {
   add_part(gemm, op.gate, op.gate_data, nullptr, {});
   add_part(gemm, op.up, op.up_data, nullptr, {});
   prompt_gemm(cuda, op.gate.type, gemm);
+  if (op.after_gate_up != nullptr) (*op.after_gate_up)();
 
   gemm.x = activated;
   gemm.is_gated = false;

@@ -2,6 +2,8 @@
 // takes_prompt().
 #pragma once
 
+#include <functional>
+
 #include "kernels/cuda/prompt_gemm.cuh"
 
 namespace moetune::cuda {
@@ -41,6 +43,7 @@ struct PromptFfn {
   const std::int32_t* slot_of_expert = nullptr;
   Rows y;  // with routing row token * k + choice, else row token
   bool accumulates = false;
+  const std::function<void()>* after_gate_up = nullptr;  // called between the two products, when the first is enqueued
 };
 void prompt_ffn(Cuda& cuda, const PromptFfn& op);
 

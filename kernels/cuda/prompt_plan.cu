@@ -57,7 +57,7 @@ __device__ __forceinline__ void for_each_pair(const std::int32_t* ids, std::int6
     int expert = -1;
     if (pair < end) {
       expert = ids[pair / shape.k * ids_stride + pair % shape.k];
-      if (slots[expert] < 0) expert = -1;
+      if (expert >= 0 && slots[expert] < 0) expert = -1;
     }
     body(pair, expert, __match_any_sync(0xFFFFFFFFU, expert));
     __syncwarp();

@@ -61,6 +61,33 @@ struct DecodeInt8 {
   }
 };
 
+// e4m3 and e2m1 by way of f16, whose wider exponent holds theirs, subnormal numbers included: bits are
+// shifted into place, and what the value then lacks is a power of two, 2^8 and 2^14. No NaN: checkpoints with
+// one are refused.
+using HalfBits = hn::Vec<hn::Rebind<std::uint16_t, Floats>>;
+
+HWY_INLINE HalfBits load_bytes(const std::byte* from) {
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const hn::Rebind<std::uint16_t, Floats> words;
+  return hn::PromoteTo(words, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(from)));
+}
+
+HWY_INLINE Vector floats_of_half_bits(HalfBits bits) {
+  const hn::Rebind<hwy::float16_t, Floats> halves;
+  return hn::PromoteTo(Floats(), hn::BitCast(halves, bits));
+}
+
+struct DecodeFp8 {
+  static constexpr std::int64_t kBytes = 1;
+  static constexpr float kLacks = 0x1p8F;
+  static HWY_INLINE Vector load(const std::byte* from) {
+    const hn::Rebind<std::uint16_t, Floats> words;
+    const HalfBits both = load_bytes(from);
+    return floats_of_half_bits(hn::Or(hn::ShiftLeft<8>(hn::And(both, hn::Set(words, 0x80))),
+                                      hn::ShiftLeft<7>(hn::And(both, hn::Set(words, 0x7F)))));
+  }
+};
+
 // The first `count` elements (fewer than kLanes), zeros behind them; reads no byte beyond.
 template <class Decode>
 HWY_INLINE Vector load_some(const std::byte* from, std::int64_t count) {
@@ -76,6 +103,12 @@ HWY_INLINE void store_some(Vector values, float* to, std::int64_t count) {
   alignas(64) float padded[kLanes];
   hn::Store(values, Floats(), padded);
   std::memcpy(to, padded, std::min(static_cast<std::size_t>(count) * sizeof(float), sizeof(padded)));
+}
+
+HWY_INLINE float f32_scale(const std::byte* from) {
+  float scale;
+  std::memcpy(&scale, from, sizeof(scale));
+  return scale;
 }
 
 HWY_INLINE float f16_scale(const std::byte* from) {
@@ -95,13 +128,11 @@ HWY_INLINE void load_f16_scales(const std::byte* from, float (&scales)[kCount]) 
                floats, scales + i);
 }
 
-// Blocks of int4 that share a scale: (nibble - 8) * scale. Four bits times the 11 of an f16 are exact in f32,
-// so all ways of computing that product give the same number.
-class DecodeInt4 {
+// The 32 elements of a block of four bits in their order: the low halves of its 16 bytes, then the high ones.
+// Decode::scaled(): of the low four bits of each number.
+template <class Decode>
+class FourBitBlock {
  public:
-  explicit HWY_INLINE DecodeInt4(float scale) { set_scale(scale); }
-
-  // The 32 elements of a block in their order.
   HWY_INLINE void load(const std::byte* block, Vector (&elements)[kVectorsPerBlock]) const {
     const hn::Rebind<std::uint8_t, Floats> bytes;
     const hn::Rebind<std::int32_t, Floats> ints;
@@ -110,13 +141,23 @@ class DecodeInt4 {
     for (std::int64_t i = 0; i < kHalf; ++i) {
       const auto both =
           hn::PromoteTo(ints, hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(block) + i * kLanes));
-      elements[i] = scaled(both);
-      elements[i + kHalf] = scaled(hn::ShiftRight<4>(both));
+      elements[i] = static_cast<const Decode&>(*this).scaled(both);
+      elements[i + kHalf] = static_cast<const Decode&>(*this).scaled(hn::ShiftRight<4>(both));
     }
   }
 
- private:
+ protected:
   using Ints = hn::Vec<hn::Rebind<std::int32_t, Floats>>;
+};
+
+// int4: (nibble - 8) * scale. Four bits times the 11 of an f16 are exact in f32, so all ways of computing
+// that product give the same number.
+class DecodeInt4 : public FourBitBlock<DecodeInt4> {
+ public:
+  explicit HWY_INLINE DecodeInt4(float scale) { set_scale(scale); }
+
+ private:
+  friend class FourBitBlock<DecodeInt4>;
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   // All 16 scaled values lie in one register; the look-up ignores all but the low four bits of an index.
@@ -140,6 +181,42 @@ class DecodeInt4 {
   }
   Vector scale_;
   Vector eight_;
+#endif
+};
+
+// mxfp4: e2m1 times a power of two.
+class DecodeMxfp4 : public FourBitBlock<DecodeMxfp4> {
+ public:
+  explicit HWY_INLINE DecodeMxfp4(float scale) { set_scale(scale); }
+
+ private:
+  friend class FourBitBlock<DecodeMxfp4>;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  HWY_INLINE void set_scale(float scale) {
+    alignas(64) static constexpr float kValues[16] = {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
+                                                      -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
+    values_ = hn::Mul(hn::Load(Floats(), kValues), hn::Set(Floats(), scale));
+  }
+  HWY_INLINE Vector scaled(Ints low_nibbles) const {
+    return hn::TableLookupLanes(values_, hn::Indices512<float>{low_nibbles.raw});
+  }
+  Vector values_;
+#else
+  HWY_INLINE void set_scale(float scale) { scale_ = hn::Set(Floats(), scale); }
+  HWY_INLINE Vector scaled(Ints low_nibbles) const {
+    const hn::Rebind<std::int32_t, Floats> ints;
+    const auto sign = hn::ShiftLeft<28>(hn::And(low_nibbles, hn::Set(ints, 8)));
+    const auto doubled = hn::ConvertTo(Floats(), hn::And(low_nibbles, hn::Set(ints, 1)));
+    const auto exponent = hn::ShiftRight<1>(hn::And(low_nibbles, hn::Set(ints, 6)));
+    const auto is_subnormal = hn::Eq(exponent, hn::Zero(ints));
+    const auto normal =
+        hn::BitCast(Floats(), hn::Or(hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(ints, 126))),
+                                     hn::ShiftLeft<22>(hn::And(low_nibbles, hn::Set(ints, 1)))));
+    const auto magnitude = hn::IfThenElse(hn::RebindMask(Floats(), is_subnormal),
+                                          hn::Mul(doubled, hn::Set(Floats(), 0.5F)), normal);
+    return hn::Mul(hn::BitCast(Floats(), hn::Or(hn::BitCast(ints, magnitude), sign)), scale_);
+  }
+  Vector scale_;
 #endif
 };
 

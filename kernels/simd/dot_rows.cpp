@@ -24,12 +24,6 @@ namespace {
 
 constexpr std::int64_t kPanelBytes = 256 * 1024;  // leaves half of a 512 KiB L2 cache to x and y
 
-float int8_scale(const std::byte* from) {
-  float scale;
-  std::memcpy(&scale, from, sizeof(scale));
-  return scale;
-}
-
 HWY_INLINE TileRows rows_of(const WeightMatrix& w, std::int64_t first, std::int64_t end) {
   TileRows rows;
   for (std::int64_t r = 0; r < kTileRows; ++r) {
@@ -45,7 +39,7 @@ HWY_INLINE void write(const DotRows& work, std::int64_t row, std::int64_t rows, 
                       std::int64_t tokens, Sums& sums) {
   if (work.w.layout.type == NumberType::int8)
     for (std::int64_t r = 0; r < rows; ++r) {
-      const float scale = int8_scale(work.w.row_scales(row + r));
+      const float scale = f32_scale(work.w.row_scales(row + r));
       for (std::int64_t t = 0; t < tokens; ++t) sums.of[t][r] *= scale;
     }
   for (std::int64_t t = 0; t < tokens; ++t) {
@@ -96,21 +90,33 @@ template <class Decode>
 void decode_row(const std::byte* from, std::int64_t in, float* to) {
   std::int64_t i = 0;
   for (; i + kLanes <= in; i += kLanes) hn::StoreU(Decode::load(from + i * Decode::kBytes), Floats(), to + i);
-  if (i == in) return;
-  alignas(64) float rest[kLanes];
-  hn::Store(load_some<Decode>(from + i * Decode::kBytes, in - i), Floats(), rest);
-  std::memcpy(to + i, rest, static_cast<std::size_t>(in - i) * sizeof(float));
+  if (i < in) store_some(load_some<Decode>(from + i * Decode::kBytes, in - i), to + i, in - i);
 }
 
-void decode_int4_row(const std::byte* from, const std::byte* scales, std::int64_t group, std::int64_t in,
-                     float* to) {
+template <class Decode, class Scales>
+void decode_four_bit_row(const std::byte* from, const std::byte* scales, std::int64_t in, float* to) {
   for (std::int64_t begin = 0; begin < in; begin += kInt4Block) {
+    float scale[1];
+    Scales::load(scales + begin / Scales::kGroup * Scales::kBytes, scale);
     Vector elements[kVectorsPerBlock];
-    DecodeInt4(f16_scale(scales + begin / group * 2)).load(from + begin / 2, elements);
+    Decode(scale[0]).load(from + begin / 2, elements);
     alignas(64) float block[kInt4Block];
     for (std::int64_t v = 0; v < kVectorsPerBlock; ++v) hn::Store(elements[v], Floats(), block + v * kLanes);
     std::memcpy(to + begin, block,
                 static_cast<std::size_t>(std::min(kInt4Block, in - begin)) * sizeof(float));
+  }
+}
+
+void decode_fp8_row(const std::byte* from, const std::byte* scales, std::int64_t in, float* to) {
+  const std::int64_t group = quantization_group(NumberType::fp8);
+  for (std::int64_t begin = 0; begin < in; begin += group, scales += sizeof(float)) {
+    const std::int64_t count = std::min(group, in - begin);
+    decode_row<DecodeFp8>(from + begin, count, to + begin);
+    const Vector factor = hn::Set(Floats(), f32_scale(scales) * DecodeFp8::kLacks);
+    std::int64_t i = begin;
+    for (; i + kLanes <= begin + count; i += kLanes)
+      hn::StoreU(hn::Mul(hn::LoadU(Floats(), to + i), factor), Floats(), to + i);
+    for (; i < begin + count; ++i) to[i] *= hn::GetLane(factor);
   }
 }
 
@@ -125,10 +131,13 @@ void decode_panel_row(const WeightMatrix& w, std::int64_t row, float* to) {
     case NumberType::int8:
       return decode_row<DecodeInt8>(from, in, to);
     case NumberType::fp8:
+      return decode_fp8_row(from, w.row_scales(row), in, to);
     case NumberType::mxfp4:
-      return dequantize_row(w, row, to);
+      return decode_four_bit_row<DecodeMxfp4, E8m0Scales>(from, w.row_scales(row), in, to);
+    case NumberType::int4:
+      return decode_four_bit_row<DecodeInt4, F16Scales<128>>(from, w.row_scales(row), in, to);
     default:
-      return decode_int4_row(from, w.row_scales(row), quantization_group(w.layout.type), in, to);
+      return decode_four_bit_row<DecodeInt4, F16Scales<32>>(from, w.row_scales(row), in, to);
   }
 }
 
@@ -158,12 +167,8 @@ void dot_many(const DotRows& work) {
   }
 }
 
-// A processor reads fp8 and mxfp4 so that models which ship in them can be run and compared, not for speed:
-// their rows are always decoded first.
-bool is_decoded_first(NumberType type) { return type == NumberType::fp8 || type == NumberType::mxfp4; }
-
 void dot_rows(const DotRows& work) {
-  if (work.tokens > kTileTokens || is_decoded_first(work.w.layout.type)) return dot_many(work);
+  if (work.tokens > kTileTokens) return dot_many(work);
   switch (work.w.layout.type) {
     case NumberType::f32:
       return dot_few<LinearTile<DecodeF32>>(work);
@@ -174,9 +179,13 @@ void dot_rows(const DotRows& work) {
     case NumberType::int8:
       return dot_few<LinearTile<DecodeInt8>>(work);
     case NumberType::int4:
-      return dot_few<Int4Tile<128>>(work);
+      return dot_few<FourBitTile<DecodeInt4, F16Scales<128>>>(work);
+    case NumberType::fp8:
+      return dot_few<Fp8Tile>(work);
+    case NumberType::mxfp4:
+      return dot_few<FourBitTile<DecodeMxfp4, E8m0Scales>>(work);
     default:
-      return dot_few<Int4Tile<32>>(work);
+      return dot_few<FourBitTile<DecodeInt4, F16Scales<32>>>(work);
   }
 }
 

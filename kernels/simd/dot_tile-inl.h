@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/number_convert.h"
 #include "kernels/simd/decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -138,10 +139,9 @@ HWY_INLINE const float* pad(const float* from, std::int64_t count, float (&padde
   return padded;
 }
 
-template <std::int64_t kTokens>
-HWY_INLINE void add_int4_block(const DecodeInt4& decode, const std::byte* block, std::int64_t row,
-                               const float* const (&activations)[kTokens],
-                               Vector (&sums)[kTokens][kTileRows]) {
+template <class Decode, std::int64_t kTokens>
+HWY_INLINE void add_block(const Decode& decode, const std::byte* block, std::int64_t row,
+                          const float* const (&activations)[kTokens], Vector (&sums)[kTokens][kTileRows]) {
   Vector w[kVectorsPerBlock];
   decode.load(block, w);
 #pragma GCC unroll 16
@@ -151,13 +151,14 @@ HWY_INLINE void add_int4_block(const DecodeInt4& decode, const std::byte* block,
       sums[t][row] = hn::MulAdd(w[v], hn::LoadU(Floats(), activations[t] + v * kLanes), sums[t][row]);
 }
 
-// The same for int4: blocks of 32, kGroup elements to a scale. Adds in the order of LinearTile, so that a
-// panel decoded from int4 gives the same bits.
-template <std::int64_t kGroup>
-struct Int4Tile {
+// The same for four bits: blocks of 32, Scales::kGroup elements to a scale. Adds in the order of LinearTile,
+// so that a panel decoded from them gives the same bits.
+template <class Decode, class Scales>
+struct FourBitTile {
   template <std::int64_t kTokens>
   static HWY_INLINE void run(const TileRows& rows, const float* const* x, std::int64_t in, Sums& results) {
     constexpr std::int64_t kPerLine = 128;
+    constexpr std::int64_t kGroup = Scales::kGroup;
     constexpr std::int64_t kScalesPerLine = kPerLine / kGroup;
     Vector sums[kTokens][kTileRows];
     start(sums);
@@ -167,11 +168,11 @@ struct Int4Tile {
       alignas(16) float scales[kTileRows][kScalesPerLine];
 #pragma GCC unroll 16
       for (std::int64_t r = 0; r < kTileRows; ++r)
-        load_f16_scales(rows.scales[r] + i / kGroup * 2, scales[r]);
+        Scales::load(rows.scales[r] + i / kGroup * Scales::kBytes, scales[r]);
 #pragma GCC unroll 4
       for (std::int64_t group = 0; group < kScalesPerLine; ++group) {
-        const DecodeInt4 decode[kTileRows] = {DecodeInt4(scales[0][group]), DecodeInt4(scales[1][group]),
-                                              DecodeInt4(scales[2][group]), DecodeInt4(scales[3][group])};
+        const Decode decode[kTileRows] = {Decode(scales[0][group]), Decode(scales[1][group]),
+                                          Decode(scales[2][group]), Decode(scales[3][group])};
 #pragma GCC unroll 4
         for (std::int64_t block = 0; block < kGroup; block += kInt4Block) {
           const std::int64_t at = i + group * kGroup + block;
@@ -180,15 +181,16 @@ struct Int4Tile {
           for (std::int64_t t = 0; t < kTokens; ++t) activations[t] = x[t] + at;
 #pragma GCC unroll 16
           for (std::int64_t r = 0; r < kTileRows; ++r)
-            add_int4_block(decode[r], rows.values[r] + at / 2, r, activations, sums);
+            add_block(decode[r], rows.values[r] + at / 2, r, activations, sums);
         }
       }
     }
     for (; i < in; i += kGroup) {  // what does not fill a line
-      const DecodeInt4 decode[kTileRows] = {DecodeInt4(f16_scale(rows.scales[0] + i / kGroup * 2)),
-                                            DecodeInt4(f16_scale(rows.scales[1] + i / kGroup * 2)),
-                                            DecodeInt4(f16_scale(rows.scales[2] + i / kGroup * 2)),
-                                            DecodeInt4(f16_scale(rows.scales[3] + i / kGroup * 2))};
+      float scales[kTileRows][1];
+      for (std::int64_t r = 0; r < kTileRows; ++r)
+        Scales::load(rows.scales[r] + i / kGroup * Scales::kBytes, scales[r]);
+      const Decode decode[kTileRows] = {Decode(scales[0][0]), Decode(scales[1][0]), Decode(scales[2][0]),
+                                        Decode(scales[3][0])};
       for (std::int64_t at = i; at < std::min(i + kGroup, in); at += kInt4Block) {
         alignas(64) float padded[kTokens][kInt4Block];
         const float* activations[kTokens];
@@ -197,7 +199,69 @@ struct Int4Tile {
           for (std::int64_t t = 0; t < kTokens; ++t) activations[t] = pad(x[t] + at, in - at, padded[t]);
 #pragma GCC unroll 16
         for (std::int64_t r = 0; r < kTileRows; ++r)
-          add_int4_block(decode[r], rows.values[r] + at / 2, r, activations, sums);
+          add_block(decode[r], rows.values[r] + at / 2, r, activations, sums);
+      }
+    }
+    finish(sums, results);
+  }
+};
+
+template <std::int64_t kGroupOfScale>
+struct F16Scales {
+  static constexpr std::int64_t kGroup = kGroupOfScale;
+  static constexpr std::int64_t kBytes = 2;
+  template <std::int64_t kCount>
+  static HWY_INLINE void load(const std::byte* from, float (&scales)[kCount]) {
+    load_f16_scales(from, scales);
+  }
+};
+
+struct E8m0Scales {
+  static constexpr std::int64_t kGroup = 32;
+  static constexpr std::int64_t kBytes = 1;
+  template <std::int64_t kCount>
+  static HWY_INLINE void load(const std::byte* from, float (&scales)[kCount]) {
+    for (std::int64_t i = 0; i < kCount; ++i)
+      scales[i] = f32_from_e8m0(std::to_integer<std::uint8_t>(from[i]));
+  }
+};
+
+// fp8: 128 elements to an f32 scale. A row's scales are those of its block of 128 rows.
+struct Fp8Tile {
+  static constexpr std::int64_t kGroup = 128;
+
+  template <std::int64_t kTokens>
+  static HWY_INLINE void run(const TileRows& rows, const float* const* x, std::int64_t in, Sums& results) {
+    Vector sums[kTokens][kTileRows];
+    start(sums);
+    for (std::int64_t begin = 0; begin < in; begin += kGroup) {
+      const std::int64_t end = std::min(begin + kGroup, in);
+      Vector factors[kTileRows];
+#pragma GCC unroll 16
+      for (std::int64_t r = 0; r < kTileRows; ++r)
+        factors[r] = hn::Set(Floats(), f32_scale(rows.scales[r] + begin / kGroup * 4) * DecodeFp8::kLacks);
+      prefetch(rows, begin);
+      prefetch(rows, begin + kLineBytes);
+      std::int64_t i = begin;
+      for (; i + kLanes <= end; i += kLanes) {
+        Vector w[kTileRows];
+#pragma GCC unroll 16
+        for (std::int64_t r = 0; r < kTileRows; ++r)
+          w[r] = hn::Mul(DecodeFp8::load(rows.values[r] + i), factors[r]);
+#pragma GCC unroll 16
+        for (std::int64_t t = 0; t < kTokens; ++t) {
+          const Vector activations = hn::LoadU(Floats(), x[t] + i);
+#pragma GCC unroll 16
+          for (std::int64_t r = 0; r < kTileRows; ++r) sums[t][r] = hn::MulAdd(w[r], activations, sums[t][r]);
+        }
+      }
+      if (i == end) continue;
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        const Vector activations =
+            load_some<DecodeF32>(reinterpret_cast<const std::byte*>(x[t] + i), end - i);
+        for (std::int64_t r = 0; r < kTileRows; ++r)
+          sums[t][r] = hn::MulAdd(hn::Mul(load_some<DecodeFp8>(rows.values[r] + i, end - i), factors[r]),
+                                  activations, sums[t][r]);
       }
     }
     finish(sums, results);

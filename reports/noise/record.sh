@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Records the noise of real runs on this machine, for replays (noise_replay_bench): raw times of many processes of `measure`.
 #
-#   reports/noise/record.sh build/release/moetune cpu [MODEL=tiny-moe] [PROCESSES=150]
-#   reports/noise/record.sh build/release/moetune cuda qwen3-30b-a3b 150
+#   reports/noise/record.sh build/release/moetune cpu [MODEL=tiny-moe] [PROCESSES=150] [NAMES="quiet busy shared"]
+#   reports/noise/record.sh build/release/moetune cuda qwen3-30b-a3b 150 "quiet busy"
 #
 # Writes reports/noise/DEVICE-MODEL-NAME.jsonl, compacted by compact.py (of most runs only the mean):
 #   quiet   alone: on a CPU under real-time priority, so that nothing that can wait disturbs it
@@ -11,7 +11,7 @@
 # Real-time priority needs root. On a GPU, where the host does little, quiet and busy differ in the host's load alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-moetune=$1 device=$2 model=${3:-tiny-moe} processes=${4:-150}
+moetune=$1 device=$2 model=${3:-tiny-moe} processes=${4:-150} names=${5:-quiet busy shared}
 each=25  # processes of one `measure`
 raw=$(mktemp -d)
 load=
@@ -26,15 +26,21 @@ record() {  # NAME, command that gives the priority
   python3 reports/noise/compact.py "$raw/$name-"*.jsonl >"reports/noise/$device-$model-$name.jsonl"
 }
 
-record quiet chrt -f 50
-chrt -r 50 python3 -c '
+compute() {
+  chrt -r 50 python3 -c '
 import time
 while True:
     end = time.perf_counter() + 0.002
     while time.perf_counter() < end: pass
     time.sleep(0.018)' &
-load=$!
-record busy chrt -r 50
-kill "$load"
-load=
-record shared env
+  load=$!
+}
+
+for name in $names; do
+  case $name in
+    quiet) record quiet chrt -f 50 ;;
+    busy) compute; record busy chrt -r 50; kill "$load"; load= ;;
+    shared) record shared env ;;
+    *) echo "$name: accepted are quiet, busy, shared" >&2; exit 2 ;;
+  esac
+done

@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> contexts{"512", "4096", "32768"};
   std::vector<std::string> types{"bf16"};
   KernelPath path;
-  try {
+  return bench::run_main([&] {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
@@ -213,16 +213,9 @@ int main(int argc, char** argv) {
           for (const std::string& count : sequences)
             for (const std::string& context : contexts)
               bench.measure(shape, number_type_named(type).value(), std::stoll(count), std::stoll(context));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <initializer_list>
 #include <random>
 #include <string>
@@ -89,6 +91,24 @@ double microseconds(Device& device, const std::vector<Layer>& layers, int runs, 
   }
   std::ranges::sort(each);
   return each[each.size() / 2];
+}
+
+// What main() returns: body ran, or its error has been printed.
+template <class Body>
+int run_main(const Body& body) {
+  try {
+    body();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
+
+// The whole of main() where there is no CUDA to measure.
+inline int without_cuda() {
+  std::puts("built without CUDA: nothing to measure");
+  return 0;
 }
 
 inline std::vector<std::string> split(const std::string& text) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -20,6 +19,7 @@
 #include "kernels/run.h"
 #include "kernels/slot_memory.h"
 #include "tests/bench/cuda_bench.h"
+#include "tests/bench/cuda_fetch.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -37,117 +37,24 @@ constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 128, 8, NumberType::bf16},
                              {"mixtral", 4096, 14336, 8, 2, NumberType::bf16},
                              {"v3", 7168, 2048, 256, 8, NumberType::fp8}};
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-class Bench {
+class Bench : public bench::FetchBench {
  public:
-  explicit Bench(int runs) : runs_(runs), device_(Cuda(0)), clock_(device_, 16) {}
-
-  // Microseconds between the ends of what lies before and behind body(), by the device's clock.
-  double on_device(const std::function<void()>& body) {
-    std::vector<double> each;
-    auto* ns = reinterpret_cast<std::int64_t*>(clock_.data());
-    for (int i = 0; i <= runs_; ++i) {
-      run(device_, StartClock{ns});
-      body();
-      run(device_, StartClock{ns + 1});
-      wait_for(device_);
-      if (i > 0) each.push_back(1e-3 * static_cast<double>(ns[1] - ns[0]));
-    }
-    return median(each);
-  }
-  double on_host(const std::function<void()>& body) {
-    using Clock = std::chrono::steady_clock;
-    std::vector<double> each;
-    for (int i = 0; i <= runs_; ++i) {
-      const Clock::time_point start = Clock::now();
-      body();
-      if (i > 0) each.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-    }
-    return median(each);
-  }
-
-  // A cache of one layer in which every lookup misses: two token's worth of experts take turns in one token's
-  // slots.
-  struct Missing {
-    SlotMemory memory;
-    OwnedTensor ids;
-    Buffer slots;
-    SharedBuffer store;
-    std::int64_t bytes;
-    std::int64_t count;
-  };
-  Missing missing(std::int64_t bytes, std::int64_t count) {
-    Missing made{SlotMemory(device_, 1, static_cast<int>(2 * count), static_cast<int>(count)),
-                 OwnedTensor(device_, NumberType::i32, {1, count}),
-                 Buffer(device_, bytes * count),
-                 SharedBuffer(device_, bytes * 2 * count),
-                 bytes,
-                 count};
-    return made;
-  }
-  void pull(const Missing& of) {
-    next_first_ = next_first_ == 0 ? of.count : 0;
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(of.count));
-    std::iota(ids.begin(), ids.end(), static_cast<std::int32_t>(next_first_));
-    copy_to_device(device_, ids.data(), of.ids.view().data(), of.count * 4);
-    look_up(of);
-  }
-  void look_up(const Missing& of) {
-    run(device_, LookUpSlots{.ids = of.ids.view(),
-                             .state = of.memory.state(),
-                             .slot_count = static_cast<int>(of.count),
-                             .pending = of.memory.pending(),
-                             .wave_table = of.memory.wave_table(),
-                             .fetch = of.memory.fetch()});
-    run(device_, FetchExperts{.store = of.store.data(),
-                              .slots = of.slots.data(),
-                              .block_bytes = of.bytes,
-                              .list = of.memory.fetch(),
-                              .counters = of.memory.state().counters});
-  }
-  void copy(const Missing& of) {
-    for (std::int64_t i = 0; i < of.count; ++i)
-      copy_to_device(device_, of.store.data() + i * of.bytes, of.slots.data() + i * of.bytes, of.bytes);
-  }
+  using FetchBench::FetchBench;
 
   void link() {
     std::printf("%-10s %10s %14s %14s\n", "bytes", "blocks", "dma GB/s", "pull GB/s");
-    for (const std::int64_t kib : {64, 256, 1024, 2400, 4096, 9216, 16384, 43008}) {
-      const std::int64_t bytes = kib * 1024;
+    for (const std::int64_t kib : {64, 256, 1024, 2400, 4096, 9216, 16384, 43008})
       for (const std::int64_t count : {1, 8}) {
-        const Missing all = missing(bytes, count);
-        const double dma_us = on_device([&] { copy(all); });
-        // The kernels' own clock: between its first read and its last, without the lookup.
-        std::vector<double> pull_us;
-        for (int i = 0; i <= runs_; ++i) {
-          const std::int64_t before = all.memory.counters(device_).fetch_ns;
-          pull(all);
-          const std::int64_t after = all.memory.counters(device_).fetch_ns;
-          if (i > 0) pull_us.push_back(1e-3 * static_cast<double>(after - before));
-        }
-        const double total = static_cast<double>(bytes * count);
-        std::printf("%-10ld %10ld %14.1f %14.1f\n", bytes, count, 1e-3 * total / dma_us,
-                    1e-3 * total / median(pull_us));
+        const FetchTime time = fetch_time(kib * 1024, count);
+        const double total = static_cast<double>(kib * 1024 * count);
+        std::printf("%-10ld %10ld %14.1f %14.1f\n", kib * 1024, count, 1e-3 * total / time.dma_us,
+                    1e-3 * total / time.pull_us);
       }
-    }
   }
 
-  // All resident: what the lookup and the empty fetch add to a layer of a graph.
   void lookup() {
-    constexpr int kLayers = 48;
     std::printf("%-10s %14s\n", "shape", "us per layer");
-    for (const Shape& shape : kShapes) {
-      const Missing of = missing(1024, shape.k);
-      pull(of);
-      const std::vector<int> layers(kLayers);
-      const double us = bench::microseconds(device_, layers, runs_, [&](int) { look_up(of); });
-      std::printf("%-10s %14.2f\n", shape.name, us);
-    }
+    for (const Shape& shape : kShapes) std::printf("%-10s %14.2f\n", shape.name, lookup_us(shape.k));
   }
 
   void miss(const Shape& shape, NumberType type, const std::vector<int>& threads) {
@@ -156,13 +63,12 @@ class Bench {
     std::map<std::string, double> us;
     us["pull"] = on_device([&] { pull(one); });
     std::vector<std::int32_t> ids(static_cast<std::size_t>(shape.k));
-    const OwnedTensor on_gpu(device_, NumberType::i32, {1, shape.k});
-    const double question =
-        on_host([&] { copy_to_host(device_, on_gpu.view().data(), ids.data(), shape.k * 4); });
+    const OwnedTensor on_gpu(device(), NumberType::i32, {1, shape.k});
+    const double question = question_us(shape.k);
     us["dma"] = on_host([&] {
-      copy_to_host(device_, on_gpu.view().data(), ids.data(), shape.k * 4);
+      copy_to_host(device(), on_gpu.view().data(), ids.data(), shape.k * 4);
       copy(one);
-      wait_for(device_);
+      wait_for(device());
     });
     for (const int count : threads)
       us[std::to_string(count) + " threads"] = question + cpu_us(shape, type, count);
@@ -207,11 +113,6 @@ class Bench {
                           .rows = rows});
     });
   }
-
-  int runs_;
-  Device device_;
-  SharedBuffer clock_;
-  std::int64_t next_first_ = 0;
 };
 
 void bench_all(const std::vector<std::string>& arguments) {
@@ -258,18 +159,11 @@ void bench_all(const std::vector<std::string>& arguments) {
 }  // namespace moetune
 
 int main(int argc, char** argv) {
-  try {
+  return moetune::bench::run_main([&] {
     moetune::bench_all({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

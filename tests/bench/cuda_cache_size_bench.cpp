@@ -5,11 +5,13 @@
 //                         [prompt=512] [new=128] [runs=5] [knob=value ...]
 //
 // Medians over the tokens of all runs but the first. load: time of the misses of a token by the device's
-// clock (pull) or of the host that brings them in (dma). expected: resident + load.
+// clock (pull) or of the host that brings them in (dma). expected (pull, dma): resident + per routed layer a
+// lookup or a question to the host + per miss an expert's bytes over the link's rate for that many bytes,
+// both measured by itself first. ahead, in vain: experts a token that a prefetch=... brought in; what it costs beside the layers
+// is not in `expected`.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
 #include "tests/bench/cuda_bench.h"
+#include "tests/bench/cuda_fetch.h"
 
 #if MOETUNE_HAS_CUDA
 
@@ -52,6 +55,8 @@ void add(RunStats& sum, const RunStats& more) {
   sum.expert_bytes_read += more.expert_bytes_read;
   sum.expert_load_seconds += more.expert_load_seconds;
   sum.host_waits += more.host_waits;
+  sum.experts_ahead += more.experts_ahead;
+  sum.experts_ahead_in_vain += more.experts_ahead_in_vain;
 }
 
 Found decode(Engine& engine, const Asked& asked) {
@@ -88,12 +93,21 @@ void bench(const Asked& asked, EngineOptions options) {
                             .step_tokens = std::max(asked.prompt, asked.sequences),
                             .logit_rows = asked.sequences};
   const auto checkpoint = open_checkpoint(asked.model);
+  const ModelSpec& spec = checkpoint->spec();
+  const double layers = spec.moe_layer_count();
+  bench::FetchBench fetch(15);
+  const double lookup_us = fetch.lookup_us(spec.experts_per_token);
+  const double question_us = fetch.question_us(spec.experts_per_token);
+  const bench::FetchBench::FetchTime one = fetch.fetch_time(expert_bytes(spec, options), 1);
   Engine engine(checkpoint, options, limits);
   const double resident_ms = decode(engine, asked).token_ms;
-  std::printf("%s, %d sequences, resident: %.3f ms a token\n", asked.model.c_str(), asked.sequences,
-              resident_ms);
-  std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s\n", "miss", "size", "ms", "hits", "misses",
-              "load ms", "expected", "off by", "waits", "GiB");
+  std::printf(
+      "%s, %d sequences, resident: %.3f ms a token; by itself a lookup takes %.1f us, a question %.1f, an "
+      "expert %.1f by dma, "
+      "%.1f by pull\n",
+      asked.model.c_str(), asked.sequences, resident_ms, lookup_us, question_us, one.dma_us, one.pull_us);
+  std::printf("%-6s %-8s %9s %7s %9s %9s %9s %8s %8s %9s %8s %8s\n", "miss", "size", "ms", "hits", "misses",
+              "load ms", "expected", "off by", "waits", "GiB", "ahead", "in vain");
   for (const std::string& miss : asked.misses)
     for (const std::string& size : asked.sizes) {
       set_knob(options, "miss", miss);
@@ -102,20 +116,27 @@ void bench(const Asked& asked, EngineOptions options) {
       const Found found = decode(engine, asked);
       const auto per_step = [&](double sum) { return sum / found.steps; };
       const double load_ms = per_step(1e3 * found.stats.expert_load_seconds);
-      const double expected_ms = resident_ms + load_ms;
-      std::printf("%-6s %-8s %9.3f %6.1f%% %9.2f %9.3f %9.3f %7.1f%% %8.1f %9.2f\n", miss.c_str(),
-                  size.c_str(), found.token_ms, 100.0 * found.stats.cache_hit(),
-                  per_step(static_cast<double>(found.stats.expert_misses)), load_ms, expected_ms,
-                  100.0 * (found.token_ms / expected_ms - 1.0),
-                  per_step(static_cast<double>(found.stats.host_waits)),
-                  static_cast<double>(found.stats.device_bytes) / 1073741824.0);
+      const double misses = per_step(static_cast<double>(found.stats.expert_misses));
+      std::printf("%-6s %-8s %9.3f %6.1f%% %9.2f %9.3f", miss.c_str(), size.c_str(), found.token_ms,
+                  100.0 * found.stats.cache_hit(), misses, load_ms);
+      if (miss == "cpu") {
+        std::printf(" %9s %8s", "-", "-");
+      } else {
+        const double per_layer_us = miss == "pull" ? lookup_us : question_us;
+        const double per_miss_us = miss == "pull" ? one.pull_us : one.dma_us;
+        const double expected_ms = resident_ms + 1e-3 * (layers * per_layer_us + misses * per_miss_us);
+        std::printf(" %9.3f %7.1f%%", expected_ms, 100.0 * (found.token_ms / expected_ms - 1.0));
+      }
+      std::printf(" %8.1f %9.2f %8.2f %8.2f\n", per_step(static_cast<double>(found.stats.host_waits)),
+                  static_cast<double>(found.stats.device_bytes) / 1073741824.0,
+                  per_step(static_cast<double>(found.stats.experts_ahead)),
+                  per_step(static_cast<double>(found.stats.experts_ahead_in_vain)));
       std::fflush(stdout);
     }
 }
 
 void bench_asked(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw std::invalid_argument("a model is missing; see the head of this file");
-  setenv("MOETUNE_UNTRIED", "gpu_cache", 1);  // engine/untried.h: this is the program that tries it
   Asked asked{.model = arguments.front()};
   EngineOptions options = default_options(DeviceKind::cuda);
   for (const std::string& setting : std::vector(arguments.begin() + 1, arguments.end())) {
@@ -144,18 +165,11 @@ void bench_asked(const std::vector<std::string>& arguments) {
 }  // namespace moetune
 
 int main(int argc, char** argv) {
-  try {
+  return moetune::bench::run_main([&] {
     moetune::bench_asked({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

@@ -13,12 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/gemm.h"
 #include "kernels/norm_gemm.h"
-#include "kernels/place_heads.h"
+#include "kernels/placed_attention.h"
 #include "kernels/router.h"
 #include "kernels/run.h"
 #include "tests/bench/cuda_bench.h"
@@ -116,7 +115,7 @@ class Bench {
     const double expert_bytes = static_cast<double>(touched) * static_cast<double>(expert_.bytes);
     const double shared_bytes = 6.0 * hidden * static_cast<double>(shape_.shared);
     row("qkv", qkv_bytes, [&](const Layer& l) { project(l); });
-    row("place", 0.0, [&](const Layer& l) { place(l); });
+    row("place", 0.0, [&](const Layer& l) { run(device_, placing(l)); });
     row("attention", kv_bytes, [&](const Layer& l) { attend(l); });
     row("o", 2.0 * hidden * q, [&](const Layer& l) { output(l); });
     row("router", router_bytes, [&](const Layer& l) { route(l); });
@@ -126,7 +125,7 @@ class Bench {
     row("attn+o", kv_bytes + 2.0 * hidden * q, [&](const Layer& l) { attend(l), output(l); });
     row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes,
         [&](const Layer& l) {
-          project(l), place(l), attend(l), output(l), route(l), experts(l);
+          project(l), attend(l), output(l), route(l), experts(l);
           if (shape_.shared > 0) shared(l);
         });
   }
@@ -150,24 +149,28 @@ class Bench {
                             {.w = l.k, .y = k_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})},
                             {.w = l.v, .y = v_.reshaped({tokens_, shape_.kv_heads * shape_.head_dim})}}}});
   }
-  void place(const Layer& l) {
+  PlaceHeads placing(const Layer& l) const {
     const Tensor norm(norm_.data(), NumberType::f32, {shape_.head_dim});
-    run(device_, PlaceHeads{.rows = {{{.x = q_, .norm = norm, .rotated = 0},
-                                      {.x = k_, .norm = norm, .rotated = 0, .cache = l.keys},
-                                      {.x = v_, .cache = l.values}}},
-                            .sequences = sequences_,
-                            .positions = positions_,
-                            .frequencies = radians_});
+    return {.rows = {{{.x = q_, .norm = norm, .rotated = 0},
+                      {.x = k_, .norm = norm, .rotated = 0, .cache = l.keys},
+                      {.x = v_, .cache = l.values}}},
+            .sequences = sequences_,
+            .positions = positions_,
+            .frequencies = radians_};
   }
+  Attention attention(const Layer& l) const {
+    return {.q = q_,
+            .k_cache = l.keys,
+            .v_cache = l.values,
+            .sequences = sequences_,
+            .positions = positions_,
+            .y = attended_.reshaped({tokens_, shape_.heads, shape_.head_dim}),
+            .kv_heads = static_cast<int>(shape_.kv_heads),
+            .scale = 0.1F};
+  }
+  // As a decoding engine does it: one op.
   void attend(const Layer& l) {
-    run(device_, Attention{.q = q_,
-                           .k_cache = l.keys,
-                           .v_cache = l.values,
-                           .sequences = sequences_,
-                           .positions = positions_,
-                           .y = attended_.reshaped({tokens_, shape_.heads, shape_.head_dim}),
-                           .kv_heads = static_cast<int>(shape_.kv_heads),
-                           .scale = 0.1F});
+    run(device_, PlacedAttention{.place = placing(l), .attention = attention(l), .is_one_each = true});
   }
   void output(const Layer& l) {
     run(device_, Gemm{.x = attended_, .w = l.o, .y = residual_, .accumulate = true});
@@ -241,7 +244,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> rows;
   std::int64_t context = 512;
   int layers = 16;
-  try {
+  return bench::run_main([&] {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
@@ -265,16 +268,9 @@ int main(int argc, char** argv) {
         for (const std::string& type : types)
           for (const std::string& count : tokens)
             Bench(shape, number_type_named(type).value(), std::stoll(count), context, layers, rows).print();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

@@ -262,7 +262,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> paths{"best"};
   std::vector<std::string> ops;
   int layers = 4;
-  try {
+  return bench::run_main([&] {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const std::size_t equals = argument.find('=');
@@ -289,16 +289,9 @@ int main(int argc, char** argv) {
               take_path(path);
               Bench(shape, number_type_named(type).value(), std::stoll(count), layers, ops, path).print();
             }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

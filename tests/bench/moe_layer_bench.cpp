@@ -127,7 +127,7 @@ int bench(const Shape& shape, double seconds) {
   double read_rate = 0.0;
   double bf16_ns = 0.0;
   for (const NumberType type : {NumberType::bf16, NumberType::f16, NumberType::f32, NumberType::int8,
-                                NumberType::int4, NumberType::int4_g32}) {
+                                NumberType::int4, NumberType::int4_g32, NumberType::fp8, NumberType::mxfp4}) {
     const double ns = measure_layer(shape, type, seconds, read_rate);
     if (type == NumberType::bf16) {
       bf16_ns = ns;

@@ -14,7 +14,8 @@ TEST(BoxFactsOf, ProcessesThatWeStartedAreOurs) {
   const TemporaryDirectory proc;
   const auto write = [&](int pid, int parent) {
     std::filesystem::create_directories(proc.path() / std::to_string(pid));
-    std::ofstream(proc.path() / std::to_string(pid) / "status") << "Name:\tx\nPPid:\t" << parent << "\n";
+    std::ofstream(proc.path() / std::to_string(pid) / "stat")
+        << pid << " (x y) S " << parent << " 0 0 0 0 0 0 0 0 0 1 2 3 4 0\n";
   };
   write(100, 1);
   write(200, 100);
@@ -30,6 +31,40 @@ TEST(BoxFactsOf, ProcessesThatWeStartedAreOurs) {
   EXPECT_TRUE(gpu.processes[0].is_ours);
   EXPECT_TRUE(gpu.processes[1].is_ours);
   for (std::size_t i = 2; i < 5; ++i) EXPECT_FALSE(gpu.processes[i].is_ours);
+}
+
+GpusSeen busy_gpu(int percent, int processes) {
+  GpusSeen seen;
+  seen.gpus.resize(1);
+  seen.gpus[0].busy_percent = percent;
+  seen.gpus[0].processes.resize(static_cast<std::size_t>(processes));
+  return seen;
+}
+
+// Figures that stand for looks half a second apart; returns what was believed, and how long was waited for
+// it.
+std::pair<GpusSeen, std::chrono::milliseconds> settled(std::vector<GpusSeen> looks) {
+  std::size_t next = 0;
+  std::chrono::milliseconds waited(0);
+  const GpusSeen seen = look_at_settled_gpus([&] { return looks[std::min(next++, looks.size() - 1)]; },
+                                             [&](std::chrono::milliseconds time) { waited += time; });
+  return {seen, waited};
+}
+
+TEST(BoxFactsOf, WhatAGpuDidASecondAgoIsNotSomebodyElses) {
+  using std::chrono::milliseconds;
+  const auto [idle, no_time] = settled({busy_gpu(0, 0)});
+  EXPECT_EQ(idle.gpus[0].busy_percent, 0);
+  EXPECT_EQ(no_time, milliseconds(0));
+  const auto [rests, until_rest] = settled({busy_gpu(90, 0), busy_gpu(13, 0), busy_gpu(0, 0)});
+  EXPECT_EQ(rests.gpus[0].busy_percent, 0);
+  EXPECT_EQ(until_rest, milliseconds(1000));
+  const auto [works, until_believed] = settled({busy_gpu(60, 0)});
+  EXPECT_EQ(works.gpus[0].busy_percent, 60);
+  EXPECT_EQ(until_believed, milliseconds(4000));
+  const auto [named, at_once] = settled({busy_gpu(60, 1), busy_gpu(0, 0)});
+  EXPECT_EQ(named.gpus[0].busy_percent, 60) << "its process shows: nothing to wait for";
+  EXPECT_EQ(at_once, milliseconds(0));
 }
 
 TEST(BoxFactsOf, ARunOnTheProcessorDoesNotSufferFromTheGpu) {

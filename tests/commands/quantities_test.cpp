@@ -27,6 +27,22 @@ TEST(Quantities, PercentagesSayThatTheyAreSome) {
   }
 }
 
+TEST(Quantities, OfTwoAssignmentsOfOneNameNoneIsDropped) {
+  EXPECT_EQ(parse_assignments("--set", {"b=2", "a=1"}, "name=value").size(), 2U);
+  EXPECT_TRUE(has_text(
+      message_of<InputError>([] { parse_assignments("--set", {"a=1", "b=2", "a=3"}, "name=value"); }),
+      "--set: 'a=3' beside 'a=1' (accepted: each name once)"));
+}
+
+TEST(Quantities, PricesAreNumbersAboveZero) {
+  EXPECT_DOUBLE_EQ(parse_positive("--usd-per-hour", "0.25"), 0.25);
+  EXPECT_DOUBLE_EQ(parse_positive("--years", "1e9"), 1e9);
+  for (const char* text : {"", "0", "-1", "1.1e9", "nan", "inf", "1e400", "2x", " 2", "2 ", "0x10"})
+    EXPECT_TRUE(
+        has_text(message_of<InputError>([&] { parse_positive("--years", text); }), "a number above 0"))
+        << text;
+}
+
 TEST(Quantities, OtherDurationsAreRefused) {
   for (const char* text : {"", "90", "s", "-3s", "0s", "3 m", "3min", "1e400s", "nan s", "inf s", "90ss", "1000000h", "9d"}) {
     const std::string message = message_of<InputError>([&] { parse_duration_seconds("--budget", text); });

@@ -57,6 +57,11 @@ TEST(TaxText, RoundsAddUpTheirTax) {
   EXPECT_TRUE(has_text(text, "0.7500"));
 }
 
+TEST(TaxText, AWholeTaskHasTheNamesOfTrials) {
+  EXPECT_EQ(task_text(breakdown()),
+            "The whole task: 1.000 ms (task_ms of a trial), of it tax 0.2500 ms, 25.0 % (task_tax_ms).");
+}
+
 TEST(TaxText, SweepSaysWhatDoesNotFit) {
   SweepPoint fits{.value = 1, .objection = "", .decode = breakdown(), .prefill = breakdown()};
   SweepPoint too_large{.value = 32, .objection = "does not fit", .decode = {}, .prefill = {}};

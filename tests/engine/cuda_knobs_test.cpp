@@ -53,6 +53,20 @@ TEST_F(CudaKnobs, DenseQuantMakesAttentionFaster) {
   }
 }
 
+// The host's threads are not the device's.
+TEST_F(CudaKnobs, CpuThreadsChangeAndTheModelStaysOnTheGpu) {
+  const Golden model = golden("tiny_moe");
+  Engine engine(model.checkpoint, options({{"expert_cache", "0.5"}, {"miss", "cpu"}}),
+                {.sequences = 1, .context_tokens = 40, .step_tokens = 40});
+  const std::span<const std::int32_t> ids = std::span(model.ids).first(20);
+  const std::vector<float> before = teacher_forced(engine, ids, 1);
+  EngineOptions with_one = engine.options();
+  with_one.cpu_threads = 1;
+  ASSERT_TRUE(engine.reconfigure(with_one));
+  engine.drop_expert_cache();
+  expect_identical(teacher_forced(engine, ids, 1), before, "with one thread");
+}
+
 TEST_F(CudaKnobs, PrefillChunkCutsThePromptAndChangesNothingElse) {
   const Golden model = golden("tiny_moe");
   const std::span<const std::int32_t> prompt = std::span(model.ids).first(200);

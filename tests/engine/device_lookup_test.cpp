@@ -1,6 +1,8 @@
 // A CPU engine whose cache is decided about by the ops that a GPU runs: the bits of the resident model, and
 // the counts of an engine that decides on the host. What is not tested here are the kernels themselves.
 #include "engine/device_lookup.h"
+#include "engine/expert_cache.h"
+#include "engine/option_rules.h"
 
 #include <algorithm>
 
@@ -106,7 +108,7 @@ TEST_P(DeviceLookUpEngine, TakesThePlannedMemory) {
 }
 
 // miss=cpu with a CPU in the GPU's place: the same op computes both parts, so that the bits are the same.
-// Once all slots are taken nothing is brought in any more.
+// Once all slots are taken no more than one expert a layer and step is brought in.
 TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
   Golden expected = golden(GetParam());
   expected.ids.resize(24);
@@ -121,15 +123,128 @@ TEST_P(DeviceLookUpEngine, ExpertsThatStayOutsideAreComputedThere) {
                                              {"cache_policy", policy},
                                              {"expert_cache", share_of(spec, spec.experts_per_token)}});
       const std::string what = fmt::format("{}, {}", type, policy);
+      const std::int64_t cached_expert_bytes = expert_bytes(spec, cached.options());
       expect_identical(teacher_forced(cached, expected.ids, expected.ids.size()), logits, what + ", prompt");
       const RunStats filled = cached.stats();
       expect_identical(teacher_forced(cached, expected.ids, 1), logits, what + ", tokens");
-      EXPECT_GT(cached.stats().expert_misses, filled.expert_misses) << what << ": nothing stayed outside";
-      EXPECT_EQ(cached.stats().expert_bytes_read, filled.expert_bytes_read) << what;
-      EXPECT_EQ(cached.stats().expert_evictions, 0) << what;
+      const RunStats stats = cached.stats();
+      EXPECT_GT(stats.expert_misses, filled.expert_misses) << what << ": nothing stayed outside";
+      const std::int64_t promoted =
+          (stats.expert_bytes_read - filled.expert_bytes_read) / cached_expert_bytes;
+      EXPECT_GT(promoted, 0) << what;
+      EXPECT_LE(promoted, std::int64_t{24} * spec.moe_layer_count() * ExpertCache::most_promoted) << what;
+      EXPECT_LE(promoted, stats.expert_misses - filled.expert_misses) << what;
+      EXPECT_LE(stats.expert_evictions, stats.expert_bytes_read / cached_expert_bytes) << what;
       EXPECT_GT(cached.stats().host_bytes, 0) << what;
     }
   }
+}
+
+// A text that goes on and on about the same finds its experts on the device after a while.
+TEST_P(DeviceLookUpEngine, ExpertsThatAreAskedForAgainArePromoted) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const WithUntried untried(kUntriedDeviceLookUp);
+  Engine cached =
+      engine_over(expected, {{"miss", "cpu"}, {"expert_cache", share_of(spec, spec.experts_per_token)}});
+  teacher_forced(cached, expected.ids, expected.ids.size());  // every slot is taken
+  std::int64_t misses = 1;
+  for (int step = 0; misses > 0 && step <= spec.experts_per_token; ++step) {
+    cached.reset_stats();
+    cached.forward(step_of(expected.ids, 0, 1));
+    misses = cached.stats().expert_misses;
+  }
+  EXPECT_EQ(misses, 0) << "one a layer and step, and still not all of them";
+}
+
+// What the device looks up has been changed by then: dropped experts are not asked for, and who is resident
+// is the device's own table.
+TEST_P(DeviceLookUpEngine, ChangesChoicesAsTheHostDoes) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const std::string fewer = std::to_string(std::max(1, spec.experts_per_token - 1));
+  for (const Settings& rule :
+       {Settings{{"top_k_rule", "threshold:0.7"}}, Settings{{"top_k_rule", "per_layer"}, {"top_k", fewer}},
+        Settings{{"reroute_margin", "0.5"}},
+        Settings{{"reroute_margin", "0.2"}, {"top_k_rule", "threshold:0.5"}}}) {
+    Settings settings = rule;
+    settings.emplace_back("expert_cache", about_half(spec));
+    RunStats stats[2];
+    std::vector<float> logits[2];
+    for (const int on_device : {0, 1}) {
+      const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
+      Engine engine = engine_over(expected, settings);
+      logits[on_device] = teacher_forced(engine, expected.ids, 1);
+      stats[on_device] = engine.stats();
+    }
+    const std::string what = rule.front().first + "=" + rule.front().second;
+    expect_identical(logits[1], logits[0], what);
+    EXPECT_EQ(stats[1].expert_lookups, stats[0].expert_lookups) << what;
+    EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << what;
+    EXPECT_EQ(stats[1].experts_rerouted, stats[0].experts_rerouted) << what;
+    if (rule.front().second == "0.5") {
+      EXPECT_GT(stats[1].experts_rerouted, 0) << what;
+    }
+  }
+}
+
+// What is guessed on the device is what the host would guess: the same experts, brought in and in vain. At
+// several sequences the last waves are empty on the device, where nobody knows; logits are those of the
+// resident model all the same.
+TEST_P(DeviceLookUpEngine, FetchesAheadWhatTheHostDoes) {
+  Golden expected = golden(GetParam());
+  expected.ids.resize(40);
+  const ModelSpec& spec = expected.checkpoint->spec();
+  Engine resident = engine_over(expected);
+  const std::vector<float> logits = teacher_forced(resident, expected.ids, 1);
+  for (const char* prefetch : {"repeat", "next_gate"})
+    for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"}) {
+      const Settings settings = {
+          {"prefetch", prefetch}, {"cache_policy", policy}, {"expert_cache", about_half(spec)}};
+      RunStats stats[2];
+      const std::string what = fmt::format("{}, {}", prefetch, policy);
+      for (const int on_device : {0, 1}) {
+        const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
+        Engine engine = engine_over(expected, settings);
+        expect_identical(teacher_forced(engine, expected.ids, 1), logits, what);
+        stats[on_device] = engine.stats();
+      }
+      EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << what;
+      EXPECT_EQ(stats[1].expert_evictions, stats[0].expert_evictions) << what;
+      EXPECT_EQ(stats[1].experts_ahead, stats[0].experts_ahead) << what;
+      EXPECT_EQ(stats[1].experts_ahead_in_vain, stats[0].experts_ahead_in_vain) << what;
+      if (prefetch == std::string("next_gate")) {
+        EXPECT_GT(stats[1].experts_ahead, 0) << what;
+      }
+    }
+}
+
+TEST_P(DeviceLookUpEngine, FetchesAheadAtSeveralSequences) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  const auto run_with = [&](const Settings& settings) {
+    Engine engine(expected.checkpoint, options_with(settings),
+                  {.sequences = 8, .context_tokens = 8, .step_tokens = 8});
+    std::vector<float> logits;
+    for (int position = 0; position < 6; ++position) {
+      std::vector<StepToken> step;
+      for (int sequence = 0; sequence < 8; ++sequence)
+        step.push_back({.id = expected.ids[static_cast<std::size_t>(position + 3 * sequence)],
+                        .sequence = sequence,
+                        .position = position});
+      const std::span<const float> part = engine.forward(step);
+      logits.insert(logits.end(), part.begin(), part.end());
+    }
+    return logits;
+  };
+  const std::vector<float> logits = run_with({});
+  const WithUntried untried(kUntriedDeviceLookUp);
+  for (const char* prefetch : {"repeat", "next_gate"})
+    for (const char* policy : {"lru", "layer_lru"})
+      expect_identical(run_with({{"prefetch", prefetch},
+                                 {"cache_policy", policy},
+                                 {"expert_cache", share_of(spec, spec.experts_per_token)}}),
+                       logits, fmt::format("{}, {}", prefetch, policy));
 }
 
 // Steps that feed themselves take the same way.

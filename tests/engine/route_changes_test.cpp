@@ -1,5 +1,6 @@
 // What top_k_rule and reroute_margin do to a choice: exact cases by hand, then the same through the engine.
 #include "engine/route_changes.h"
+#include "kernels/change_route.h"
 
 #include <cmath>
 #include <numeric>

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/expert_predictor.h"
 #include "engine/slot_directory.h"
 #include "kernels/fetch_experts.h"
 #include "tests/support/slot_trace.h"
@@ -31,10 +32,40 @@ class OnTheHost {
     layer_ = layer;
     pending_.clear();
     for (const std::int32_t expert : ids) {
+      if (expert < 0) continue;
+      ++lookups;
       if (std::ranges::find(pending_, expert) != pending_.end()) continue;
       pending_.push_back(expert);
       ++(directory_.look_up(layer, expert) ? hits : misses);
     }
+    for (const std::int32_t expert : ahead_)
+      in_vain += ahead_layer_ != layer || std::ranges::find(pending_, expert) == pending_.end() ? 1 : 0;
+    ahead_.clear();
+    last_[layer] = pending_;
+  }
+
+  // As ExpertCache::fetch_ahead() does. guesses: (tokens, k), or empty: what the layer asked for last.
+  std::vector<std::int32_t> place_ahead(int layer, const std::vector<std::int32_t>& guesses) {
+    if (layer == 0) directory_.release_all();  // between steps
+    const auto most = static_cast<std::size_t>(of_.share(layer));
+    std::vector<std::int32_t> experts = guesses.empty() ? last_[layer] : by_rank(guesses, of_.k, most);
+    if (experts.size() > most) experts.resize(most);
+    const auto table = directory_.table(layer);
+    for (const std::int32_t expert : experts)
+      if (table[static_cast<std::size_t>(expert)] >= 0) directory_.hold(layer, expert);
+    ahead_layer_ = layer;
+    std::vector<std::int32_t> listed;
+    for (const std::int32_t expert : experts) {
+      if (table[static_cast<std::size_t>(expert)] >= 0) continue;
+      const auto placement = directory_.place(layer, expert);
+      if (!placement) break;
+      evictions += placement->evicted ? 1 : 0;
+      ahead_.push_back(expert);
+      listed.push_back(layer * of_.experts + expert);
+      listed.push_back(placement->slot);
+    }
+    ahead += std::ssize(ahead_);
+    return listed;
   }
 
   Wave next_wave() {
@@ -63,31 +94,40 @@ class OnTheHost {
       wave.table[static_cast<std::size_t>(expert)] = placement->slot;
       wave.fetched.push_back(layer_ * of_.experts + expert);
       wave.fetched.push_back(placement->slot);
+      ++fetched;
     }
     wave.pending = static_cast<std::int32_t>(pending_.size());
     return wave;
   }
 
+  std::int64_t lookups = 0;
   std::int64_t hits = 0;
   std::int64_t misses = 0;
   std::int64_t evictions = 0;
+  std::int64_t fetched = 0;
+  std::int64_t ahead = 0;
+  std::int64_t in_vain = 0;
 
  private:
   CacheCase of_;
   SlotDirectory directory_;
   int layer_ = 0;
   std::vector<std::int32_t> pending_;
+  std::map<int, std::vector<std::int32_t>> last_;  // by layer
+  int ahead_layer_ = 0;
+  std::vector<std::int32_t> ahead_;
 };
 
 TEST(SlotLookup, DecidesWhatTheDirectoryDecides) {
   Device device = cpu();
   for (const CacheCase& of : cache_cases())
-    for (const int tokens : {1, 2, 9}) {
+    for (const auto& [tokens, guesses] :
+         {std::pair{1, false}, {2, false}, {9, false}, {1, true}, {2, true}, {9, true}}) {
       SlotMemory memory(device, of.layers, of.experts, of.slots);
       OnTheHost host(of);
       int number = 0;
       std::int64_t waves = 0;
-      for (const std::vector<std::int32_t>& step : invented_steps(of, 60, tokens, 1)) {
+      for (const std::vector<std::int32_t>& step : with_some_dropped(invented_steps(of, 60, tokens, 1))) {
         const int layer = number++ % of.layers;
         const OwnedTensor chosen = ids({tokens, of.k}, step);
         host.ask(layer, step);
@@ -99,13 +139,26 @@ TEST(SlotLookup, DecidesWhatTheDirectoryDecides) {
           ++waves;
           if (expected.pending == 0) break;
         }
+        if (!guesses) continue;
+        const int next = number % of.layers;  // this layer's experts, or the next one's own last ones
+        const bool repeats = number % 2 == 0;
+        run(device, place_ahead_op(of, memory, repeats ? Tensor() : chosen.view(), next));
+        ASSERT_EQ(listed_in(device, memory.fetch_ahead()),
+                  host.place_ahead(next, repeats ? std::vector<std::int32_t>() : step))
+            << of.name << ", " << of.slots << " slots, " << tokens << " tokens, ahead of step " << number + 1;
       }
       const SlotCounters counters = memory.counters(device);
-      EXPECT_EQ(counters.lookups, std::int64_t{number} * tokens * of.k);
+      EXPECT_EQ(counters.lookups, host.lookups);
       EXPECT_EQ(counters.hits, host.hits);
       EXPECT_EQ(counters.misses, host.misses);
       EXPECT_EQ(counters.evictions, host.evictions);
-      EXPECT_EQ(counters.fetched, host.misses);
+      EXPECT_EQ(counters.fetched, host.fetched);
+      EXPECT_EQ(counters.ahead, host.ahead);
+      EXPECT_EQ(counters.ahead_in_vain, host.in_vain);
+      if (!guesses) {
+        EXPECT_EQ(counters.fetched, host.misses);
+        EXPECT_EQ(counters.ahead, 0);
+      }
       const bool all_fit = of.slots == of.layers * of.experts && !of.rule.keeps_hot;
       if (all_fit) {
         EXPECT_EQ(waves, number) << "one wave each";

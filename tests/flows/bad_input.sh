@@ -119,6 +119,10 @@ echo "too short" > short.txt
 refused "short.txt|too few" measure --calibration short.txt
 
 # Runs and profiles.
+refused "completions: SHELL is not given .accepted: bash.zsh.fish: " completions
+refused "confirm: --url is not given .accepted: URL: " confirm
+refused "--set: 'top_k=5' beside 'top_k=4' .accepted: each name once" measure --set top_k=4 --set top_k=5
+refused "--set: 'top_k=5' beside 'top_k=4'" trace --set top_k=4 --set top_k=5
 refused "no/such/run" report no/such/run
 refused "no/such/file" validate no/such/file.json
 refused "'': no such file" validate ""
@@ -135,6 +139,27 @@ python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] a
 mkdir drawn && echo '{"schema": 1, "points": [{"trial": 7, "configuration": {}, "metrics": {}}]}' > drawn/front.json
 expect_exit 2 "$MOETUNE" validate drawn
 expect_in err.txt "drawn/front.json: points\[0\].trial: 7 \(accepted: a trial of trials.jsonl\)"
+python3 - "$MOETUNE_SOURCE_DIR" <<'PY'
+import json, sys
+profile = json.load(open(sys.argv[1] + "/profiles/cpu/tiny-moe/chat.json"))
+profile["evidence"]["tpot_ms"]["value"] = -3
+profile["configuration"]["expert_quant"] = "int5"
+profile["front"][0]["configuration"]["top_q"] = 3
+json.dump(profile, open("impossible.json", "w"))
+json.dump({"schema": 1}, open("nothing.json", "w"))
+PY
+expect_exit 2 "$MOETUNE" validate impossible.json
+expect_in err.txt '^moetune: impossible.json: evidence.tpot_ms.value: -3 .accepted: 0 or more'
+expect_in err.txt "^moetune: impossible.json: configuration.expert_quant: .*'int5'"
+expect_in err.txt "^moetune: impossible.json: front\[0\].configuration.top_q: "
+refused "nothing.json: no field says what it is" validate nothing.json
+expect_exit 0 "$MOETUNE" tune --target synthetic --max-trials 3 --run parts --quiet
+expect_exit 0 "$MOETUNE" validate parts/front.json
+expect_in out.txt 'the front of a run'
+expect_exit 0 "$MOETUNE" validate parts/request.json
+expect_in out.txt 'the request of a run'
+expect_exit 0 "$MOETUNE" validate parts/hardware.json
+expect_in out.txt 'the hardware of a run'
 refused "'modules'.*did you mean models\?|'modules'" list modules
 refused "--hardware: 'xyz'.*auto, cpu, cuda" list profiles --hardware xyz
 refused "--save: with --target synthetic" tune --target synthetic --save

@@ -135,6 +135,22 @@ assert tpot["origin"] == "predicted" and 0 < tpot["value"] < real["recommended"]
 trials = [t for t in map(json.loads, open("real/trials.jsonl")) if "final_round" not in t and t["outcome"] == "ok"]
 error = f"on {len(trials) // 2} trials held out there it was off by" if len(trials) > 1 else "too few trials to say its error"
 assert error in predicted["remark"] and "MEASURED ON A CPU" in predicted["remark"], predicted["remark"]
+assert predicted["recommended"]["configuration"]["router"] == "gpu", predicted["recommended"]["configuration"]
+assert predicted["heading"].endswith(" (predicted)"), predicted["heading"]
 PY
+# --with takes one name: what stands behind it is a profile.
+expect_exit 0 "$MOETUNE" compare --with h200-sxm real
+expect_in out.txt '\(predicted\)'
 expect_exit 0 "$MOETUNE" compare real
-expect_in out.txt 'predicted'
+expect_in out.txt '\(predicted\)'
+# Two profiles of one box are told apart.
+cp -r real again
+expect_exit 0 "$MOETUNE" compare real again --markdown two.md
+expect_in two.md '^\| \| cpu: .*, real \| cpu: .*, again \|$'
+# A file that cannot be written is a mistake of the command line.
+for flag in --html --markdown; do
+  expect_exit 2 "$MOETUNE" compare real $flag nowhere/file
+  expect_in err.txt "^moetune: $flag: cannot write 'nowhere/file"
+done
+expect_exit 2 "$MOETUNE" report real --prometheus nowhere/file
+expect_in err.txt "^moetune: --prometheus: cannot write 'nowhere/file"

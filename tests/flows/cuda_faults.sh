@@ -13,11 +13,11 @@ faults='{"fail": [{"when": {"top_k": 1}, "how": "device_fault"}, {"when": {"top_
 expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run device-faults --space ./space.json --searcher exhaustive --synthetic "$faults" \
   --trial-limit 10s --gate none
 python3 - <<'PY' || fail "the outcomes of the GPU's faults are not named"
-import json
+import json, re  # a launch waits too, once the queue of launches is full
 trials = [json.loads(line) for line in open("device-faults/trials.jsonl")]
 by_top_k = {trial["configuration"]["top_k"]: trial for trial in trials if "final_round" not in trial}
 assert by_top_k[1]["outcome"] == "crashed" and "illegal" in by_top_k[1]["reason"], by_top_k[1]
 assert by_top_k[2]["outcome"] == "out_of_memory", by_top_k[2]
-assert by_top_k[3]["outcome"] == "timed_out" and "waiting for the device" in by_top_k[3]["reason"], by_top_k[3]
+assert by_top_k[3]["outcome"] == "timed_out" and re.search("in flight: (waiting for the device|ReadMemory)", by_top_k[3]["reason"]), by_top_k[3]
 assert all(by_top_k[top_k]["outcome"] == "ok" for top_k in (4, 5, 6, 7, 8))
 PY

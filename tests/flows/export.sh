@@ -89,11 +89,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.send_header("Content-Type", kind); self.send_header("Content-Length", str(len(text))); self.end_headers()
         self.wfile.write(text.encode())
     def do_GET(self):
-        if self.path == "/v1/models": self.reply("application/json", json.dumps({"data": [{"id": "small"}]}))
+        if self.path == "/v1/models": self.reply("application/json", json.dumps({"data": [{"id": "small"}, {"id": "short"}]}))
         elif self.path == "/metrics": self.reply("text/plain", "vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n")
         else: self.send_error(404)
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if request["model"] == "short": request["max_tokens"] = (request["max_tokens"] + 1) // 2
         events = [{"choices": [{"text": "x"}]}] * request["max_tokens"]
         events.append({"choices": [], "usage": {"prompt_tokens": len(request["prompt"]) // 4, "completion_tokens": request["max_tokens"]}})
         self.reply("text/event-stream", "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
@@ -115,12 +116,23 @@ document, profile = json.load(open("confirm.json")), json.load(open("run/profile
 assert document["model"] == "small" and document["metrics"]["tpot_ms"]["n"] > 0 and document["load"]["running"] == 1, document
 assert profile["confirmations"][-1]["verdict"] == document["verdict"], profile.get("confirmations")
 PY
+expect_exit 5 "$MOETUNE" confirm run --url "$url" --served-name short --budget 1s
+expect_in out.txt '6 of 6 answers ended before they had'
 expect_exit 0 "$MOETUNE" validate run/profile.json
 expect_exit 0 "$MOETUNE" report run --prometheus metrics.prom
 expect_in metrics.prom '^moetune_tpot_ms\{'
 grep -q confirmations run/profile.json || fail "report drops what confirm found"
 expect_exit 2 "$MOETUNE" confirm run --url http://127.0.0.1:1
 expect_in err.txt 'nothing answers'
+python3 -c 'import signal, socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+signal.pause()' > port &
+trap "kill $server_pid $!; rm -rf '$flow_scratch'" EXIT
+read -r port_number < port || fail "the silent server did not start"
+expect_exit 2 "$MOETUNE" confirm run --url "http://127.0.0.1:$port_number" --timeout 0.2s
+expect_in err.txt "^waiting for http://127.0.0.1:$port_number: up to 0.2 s"
+expect_in err.txt 'nothing came for 0.2 s .accepted: .*--timeout'
 expect_exit 2 "$MOETUNE" confirm run --url ftp://x
 expect_in err.txt "^moetune: --url: 'ftp://x'"
 

@@ -46,6 +46,15 @@ expect_exit 2 "$MOETUNE" trace --from four.trace --set top_k=4 --device cpu
 expect_in err.txt 'four.trace: 8 experts a token .accepted: 4'
 expect_exit 2 "$MOETUNE" trace --from four.trace --model "$MOETUNE_SOURCE_DIR/tests/golden/mixtral" --device cpu
 expect_in err.txt 'four.trace: a trace of tiny-moe'
+# What would change nothing is not taken silently.
+expect_exit 2 "$MOETUNE" trace --from four.trace --no-check --set top_k=4
+expect_in err.txt '^moetune: --set: given with --from and --no-check'
+expect_exit 2 "$MOETUNE" trace --from four.trace --no-check --model qwen3-30b-a3b
+expect_in err.txt '^moetune: --model: given with --from and --no-check'
+expect_exit 2 "$MOETUNE" trace --from four.trace --workload agent
+expect_in err.txt '^moetune: --workload: given with --from'
+expect_exit 0 "$MOETUNE" trace --sequences 2 --set top_k_rule=threshold:0.5 --no-check --out dropped.trace --device cpu
+expect_exit 0 "$MOETUNE" trace --from dropped.trace --no-check
 head -c 1000 four.trace > cut.trace
 expect_exit 2 "$MOETUNE" trace --from cut.trace --no-check
 expect_in err.txt 'cut.trace'

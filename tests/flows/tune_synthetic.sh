@@ -59,8 +59,10 @@ cp whole/front.csv before.csv && rm whole/front.csv whole/report.md
 expect_exit 0 "$MOETUNE" report whole
 cmp before.csv whole/front.csv || fail "report gives another front.csv than tune"
 [[ -s whole/report.md ]] || fail "report wrote no report.md"
+cp -r whole looked_at
 expect_exit 0 "$MOETUNE" report --gate lossless
-expect_in out.txt 'lossless'
+expect_in out.txt 'A look under gate lossless: nothing is written'
+diff -r whole looked_at >&2 || fail "a look under another gate changed the run"
 
 # A second run in the same directory, and a resume of another study, touch nothing.
 cp -r whole untouched
@@ -75,7 +77,8 @@ same_trials untouched whole
 # --resume of a finished run with more trials goes on; with as many it is over at once.
 expect_exit 0 tune --run whole --resume --max-trials 30
 same_trials untouched whole
-expect_exit 0 tune --run whole --resume --max-trials 36
+expect_exit 0 tune --run whole --resume --max-trials 36 --quiet
+! grep -q 'going on after' err.txt || fail "--quiet says what it goes on after"
 [[ $(searched whole) -eq 36 ]] || fail "did not go on to 36 trials"
 [[ $(turns whole) -eq $((whole_turns + 20 * ($(finalists whole) + 1))) ]] || fail "the longer search had no final round of its own"
 expect_exit 0 tune --run long --max-trials 36

@@ -1,4 +1,5 @@
-// Any text as a saved box, and as a server's list of models: either InputError, or findings that say something.
+// Any text as a saved box, as a server's list of models and as one of the kernel's files: either InputError,
+// or findings that say something.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "tuner/doctor/complaints.h"
 #include "tuner/doctor/model_names.h"
 #include "tuner/json_fields.h"
+#include "tuner/named_numbers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -25,5 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (moetune::judge_model_name("name", names, "url").what.empty()) std::abort();
   } catch (const moetune::InputError&) {
   }
+  if (moetune::named_numbers(text).contains("")) std::abort();
   return 0;
 }

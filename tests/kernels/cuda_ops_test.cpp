@@ -11,9 +11,9 @@
 #include "kernels/expert_ffn.h"
 #include "kernels/fill.h"
 #include "kernels/gemm.h"
+#include "kernels/kernel_path.h"
 #include "kernels/mla_attention.h"
 #include "kernels/number_convert.h"
-#include "kernels/kernel_path.h"
 #include "kernels/quantize.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
@@ -113,10 +113,13 @@ TEST_F(CudaOps, GemmInTiles) {
                         .bias = there(bias.view()),
                         .accumulate = true});
         run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view(), .bias = bias.view(), .accumulate = true});
-        // f16 weights are rounded to bf16 on their way into the tensor cores; in large steps so is a weight with its scale.
+        // f16 weights are rounded to bf16 on their way into the tensor cores; in large steps so is a weight
+        // with its scale.
         const bool is_prompt = tokens >= kernel_path().least_prompt_tokens;
-        const bool has_scale = type == NumberType::fp8 || type == NumberType::int4 || type == NumberType::int4_g32;
-        // The values of int4 are multiplied with 136 on top, which is taken off the sums: five bits of the f32 sums go with it.
+        const bool has_scale =
+            type == NumberType::fp8 || type == NumberType::int4 || type == NumberType::int4_g32;
+        // The values of int4 are multiplied with 136 on top, which is taken off the sums: five bits of the
+        // f32 sums go with it.
         const double exact = type == NumberType::int4 || type == NumberType::int4_g32 ? 4e-6 : 2e-6;
         expect_near(gy, y.view(), type == NumberType::f16 || (is_prompt && has_scale) ? 4e-3 : exact,
                     std::string(name_of(type)) + " " + std::to_string(out) + "x" + std::to_string(in) + ", " +
@@ -204,7 +207,9 @@ TEST_F(CudaOps, RoutingIsExact) {
     run(gpu(), weigh(there(logits.view()), there(bias.view()), given, gweights));
     run(cpu_, weigh(logits.view(), bias.view(), chosen.view(), weights.view()));
     back(given, result.view());
-    EXPECT_EQ(std::memcmp(result.view().data(), chosen.view().data(), static_cast<std::size_t>(tokens * rule.k) * sizeof(std::int32_t)), 0);
+    EXPECT_EQ(std::memcmp(result.view().data(), chosen.view().data(),
+                          static_cast<std::size_t>(tokens * rule.k) * sizeof(std::int32_t)),
+              0);
     expect_near(gweights, weights.view(), 1e-5, std::to_string(rule.experts) + " experts, given");
   }
 }
@@ -240,13 +245,13 @@ TEST_F(CudaOps, ExpertsInSlotsAndWaves) {
         std::vector<std::int32_t> choice;
         for (std::int64_t token = 0; token < tokens; ++token) {  // expert 4 by nobody, expert 2 by everybody
           choice.push_back(2);
-          choice.push_back(random() % 2 == 0 ? 0 : 8);
+          choice.push_back(token % 7 == 3 ? -1 : random() % 2 == 0 ? 0 : 8);  // -1: no expert, its row stays
           choice.push_back(5 + static_cast<std::int32_t>(random() % 3));
         }
         const OwnedTensor chosen = ids({tokens, 3}, choice);
         const OwnedTensor x = bf16_floats({tokens, hidden}, 11);
         const OwnedTensor weights = random_floats({tokens, 3}, 12);
-        const OwnedTensor result = poisoned({tokens, 3, hidden});
+        const OwnedTensor result = filled({tokens, 3, hidden}, [](std::int64_t) { return 0.0F; });
         const OwnedTensor y = random_floats({tokens, hidden}, 13);
         const Tensor gx = there(x.view());
         const Tensor gchosen = there(chosen.view());
@@ -288,8 +293,8 @@ TEST_F(CudaOps, AttentionOverTheCache) {
     int window;
   };
   for (const NumberType type : {NumberType::f32, NumberType::f16, NumberType::bf16})
-    for (const Case& c : {Case{3, 1, 12, 0}, Case{6, 3, 20, 5}, Case{8, 2, 64, 0}, Case{32, 4, 128, 0}, Case{40, 2, 128, 70},
-                          Case{10, 2, 256, 100}})
+    for (const Case& c : {Case{3, 1, 12, 0}, Case{6, 3, 20, 5}, Case{8, 2, 64, 0}, Case{32, 4, 128, 0},
+                          Case{40, 2, 128, 70}, Case{10, 2, 256, 100}})
       for (const std::int64_t context : {6, 700}) {
         const std::int64_t width = c.kv_heads * c.dim;
         const OwnedTensor keys = stored_as(type, random_floats({2, context, width}, 1).view());
@@ -370,7 +375,9 @@ TEST_F(CudaOps, StoringAndLatentAttention) {
 }
 
 TEST_F(CudaOps, SamplingDrawsTheSameTokens) {
-  const OwnedTensor logits = random_floats({9, 1003}, 8);
+  const OwnedTensor logits = random_floats({9, 7003}, 8);  // several blocks a row
+  for (int row = 0; row < 9; ++row)
+    logits.view().f32()[row * 7003 + 6000] = logits.view().f32()[row * 7003 + 17] = 9.0F;  // ties
   const OwnedTensor keys = ids({0, 1, 2, 3, 4, 5, 6, 7, 1000000});
   for (const float temperature : {0.0F, 0.7F, 2.0F}) {
     OwnedTensor drawn(cpu_, NumberType::i32, {9});

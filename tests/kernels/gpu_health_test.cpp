@@ -7,11 +7,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/beside_program.h"
+
 namespace moetune {
 namespace {
 
+std::string fake() { return beside_program("libfake_driver.so"); }
+
 TEST(GpuHealth, IsWhatTheDriverAnswers) {
-  const GpusSeen seen = look_at_gpus(FAKE_DRIVER);
+  const GpusSeen seen = look_at_gpus(fake());
   EXPECT_EQ(seen.problem, "");
   EXPECT_EQ(seen.driver_version, "580.95.05");
   EXPECT_EQ(seen.driver_cuda, "13.1");
@@ -40,7 +44,7 @@ TEST(GpuHealth, IsWhatTheDriverAnswers) {
 }
 
 TEST(GpuHealth, WhatACardDoesNotAnswerIsNotKnown) {
-  const GpuHealth silent = look_at_gpus(FAKE_DRIVER).gpus.at(1);
+  const GpuHealth silent = look_at_gpus(fake()).gpus.at(1);
   EXPECT_EQ(silent.name, "NVIDIA Fake");
   EXPECT_TRUE(silent.bus_id.empty() && silent.throttle_reasons.empty() && silent.processes.empty());
   EXPECT_FALSE(silent.pcie_width || silent.busy_percent || silent.ecc_enabled || silent.nvlinks ||
@@ -54,7 +58,7 @@ TEST(GpuHealth, WithoutADriverThereIsAReason) {
 }
 
 TEST(GpuHealth, VersionOfNccl) {
-  EXPECT_EQ(nccl_version(FAKE_DRIVER), "2.28.3");
+  EXPECT_EQ(nccl_version(fake()), "2.28.3");
   EXPECT_EQ(nccl_version("libnccl-that-is-not-there.so.2"), "");
 }
 

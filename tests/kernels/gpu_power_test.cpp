@@ -2,14 +2,19 @@
 #include "kernels/gpu_power.h"
 
 #include <chrono>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/beside_program.h"
 
 namespace moetune {
 namespace {
 
+std::string fake() { return beside_program("libfake_nvml.so"); }
+
 TEST(GpuPower, ReadsEnergyPowerAndDriver) {
-  const GpuPower power("0000:01:00.0", FAKE_NVML);
+  const GpuPower power("0000:01:00.0", fake());
   ASSERT_EQ(power.problem(), "");
   EXPECT_EQ(power.driver_version(), "580.95.05");
   EXPECT_EQ(power.watts(), 75.5);
@@ -21,15 +26,15 @@ TEST(GpuPower, ReadsEnergyPowerAndDriver) {
 }
 
 TEST(GpuPower, CountsForHowLongItWasSlowedByHeat) {
-  const GpuPower power("0000:01:00.0", FAKE_NVML);
+  const GpuPower power("0000:01:00.0", fake());
   const auto before = power.slowed_by_heat_ns();
   ASSERT_TRUE(before.has_value());
   EXPECT_EQ(*power.slowed_by_heat_ns() - *before, 250);
-  EXPECT_FALSE(GpuPower("0000:02:00.0", FAKE_NVML).slowed_by_heat_ns()) << "a driver that does not say";
+  EXPECT_FALSE(GpuPower("0000:02:00.0", fake()).slowed_by_heat_ns()) << "a driver that does not say";
 }
 
 TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
-  const GpuPower power("0000:02:00.0", FAKE_NVML);
+  const GpuPower power("0000:02:00.0", fake());
   EXPECT_EQ(power.problem(), "the GPU has no energy counter: Not Supported");
   EXPECT_FALSE(power.joules());
   EXPECT_FALSE(power.limit_watts());
@@ -38,24 +43,24 @@ TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
 
 TEST(GpuPower, WaitsUntilAGpuThatWorkedHasComeToRest) {
   using std::chrono::milliseconds;
-  const GpuPower cooling("0000:05:00.0", FAKE_NVML);
+  const GpuPower cooling("0000:05:00.0", fake());
   EXPECT_EQ(cooling.watts(), 456.0);
   EXPECT_EQ(cooling.watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
-  EXPECT_EQ(GpuPower("0000:01:00.0", FAKE_NVML).watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
-  EXPECT_FALSE(GpuPower("0000:06:00.0", FAKE_NVML).watts_at_rest(milliseconds(1), milliseconds(10)))
+  EXPECT_EQ(GpuPower("0000:01:00.0", fake()).watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
+  EXPECT_FALSE(GpuPower("0000:06:00.0", fake()).watts_at_rest(milliseconds(1), milliseconds(10)))
       << "still falling";
-  EXPECT_FALSE(GpuPower("0000:03:00.0", FAKE_NVML).watts_at_rest(milliseconds(1), milliseconds(10)));
+  EXPECT_FALSE(GpuPower("0000:03:00.0", fake()).watts_at_rest(milliseconds(1), milliseconds(10)));
 }
 
 // A part of a card would be charged with what the others use.
 TEST(GpuPower, DoesNotCountForADividedGpu) {
-  const GpuPower power("0000:04:00.0", FAKE_NVML);
+  const GpuPower power("0000:04:00.0", fake());
   EXPECT_NE(power.problem().find("the GPU is divided (MIG)"), std::string::npos) << power.problem();
   EXPECT_FALSE(power.joules());
 }
 
 TEST(GpuPower, SaysThatTheGpuIsNotKnown) {
-  const GpuPower power("0000:03:00.0", FAKE_NVML);
+  const GpuPower power("0000:03:00.0", fake());
   EXPECT_EQ(power.problem(), "NVML does not know GPU 0000:03:00.0: Not Found");
   EXPECT_FALSE(power.joules());
   EXPECT_FALSE(power.watts());
@@ -76,8 +81,8 @@ TEST(GpuPower, SaysThatTheLibraryIsAnother) {
 }
 
 TEST(GpuPower, CanBeMoved) {
-  GpuPower power("0000:02:00.0", FAKE_NVML);
-  power = GpuPower("0000:01:00.0", FAKE_NVML);  // shuts the old one down, the new one stays open
+  GpuPower power("0000:02:00.0", fake());
+  power = GpuPower("0000:01:00.0", fake());  // shuts the old one down, the new one stays open
   const GpuPower moved = std::move(power);
   EXPECT_TRUE(moved.joules());
 }

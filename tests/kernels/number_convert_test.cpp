@@ -56,5 +56,44 @@ TEST(NumberConvert, Bf16RoundsToNearestEven) {
       f32_from_bf16(bf16_from_f32(std::bit_cast<float>(0x7F800001U)))));  // not rounded to infinity
 }
 
+TEST(NumberConvert, Fp4RoundsToNearestEven) {
+  const float numbers[] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+  for (unsigned code = 0; code < 8; ++code) {
+    EXPECT_EQ(f32_from_fp4(code), numbers[code]);
+    EXPECT_EQ(fp4_from_f32(numbers[code]), code);
+    EXPECT_EQ(fp4_from_f32(-numbers[code]), code | 8U);
+    if (code == 7) break;
+    const float half = 0.5F * (numbers[code] + numbers[code + 1]);
+    EXPECT_EQ(fp4_from_f32(half), code % 2 == 0 ? code : code + 1) << half;
+    EXPECT_EQ(fp4_from_f32(std::nextafter(half, 0.0F)), code) << half;
+    EXPECT_EQ(fp4_from_f32(std::nextafter(half, 9.0F)), code + 1) << half;
+  }
+  EXPECT_EQ(fp4_from_f32(1e30F), 7U) << "saturates";
+}
+
+TEST(NumberConvert, E8m0IsAPowerOfTwoThatBringsTheLargestToFour) {
+  for (int code = 0; code < 255; ++code)
+    EXPECT_EQ(f32_from_e8m0(static_cast<std::uint8_t>(code)), std::ldexp(1.0F, code - 127)) << code;
+  for (const float largest : {1.0F, 3.9F, 0x1p-100F, 1e30F}) {
+    const float scaled = largest / f32_from_e8m0(mxfp4_scale(largest));
+    EXPECT_GE(scaled, 4.0F);
+    EXPECT_LT(scaled, 8.0F);
+  }
+  EXPECT_EQ(mxfp4_scale(0.0F), 0);
+  EXPECT_EQ(mxfp4_scale(0x1p-127F), 0) << "smaller than the smallest scale would bring to four";
+}
+
+TEST(NumberConvert, EveryFp8GoesThereAndBack) {
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    const auto code = static_cast<std::uint8_t>(bits);
+    if ((bits & 0x7FU) == 0x7FU)
+      EXPECT_TRUE(std::isnan(f32_from_fp8(code)));
+    else
+      EXPECT_EQ(fp8_from_f32(f32_from_fp8(code)), code) << bits;
+  }
+  EXPECT_EQ(f32_from_fp8(0x7E), kLargestFp8);
+  EXPECT_EQ(fp8_from_f32(1e9F), 0x7E) << "saturates";
+}
+
 }  // namespace
 }  // namespace moetune

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/place_ahead.h"
 #include "kernels/run.h"
 #include "kernels/slot_lookup.h"
 #include "kernels/slot_memory.h"
@@ -50,20 +51,61 @@ inline std::vector<std::vector<std::int32_t>> invented_steps(const CacheCase& of
   return made;
 }
 
-inline LookUpSlots look_up_op(const CacheCase& of, const SlotMemory& memory, const Tensor& ids, int layer,
-                              bool asks) {
-  return {.ids = ids,
-          .asks = asks,
-          .state = memory.state(),
+// The same with no expert (-1) in some places.
+inline std::vector<std::vector<std::int32_t>> with_some_dropped(
+    std::vector<std::vector<std::int32_t>> steps) {
+  for (std::size_t step = 0; step < steps.size(); ++step)
+    for (std::size_t i = 0; i < steps[step].size(); ++i)
+      if ((step + 2 * i) % 5 == 1) steps[step][i] = -1;
+  return steps;
+}
+
+inline LayerSlots layer_slots(const CacheCase& of, const SlotMemory& memory, int layer) {
+  return {.state = memory.state(),
           .rule = of.rule,
           .layer = layer,
           .first_slot = of.has_own_slots ? of.share_begin(layer) : 0,
           .slot_count = of.has_own_slots ? of.share(layer) : of.slots,
+          .first_source = layer * of.experts};
+}
+
+inline LookUpSlots look_up_op(const CacheCase& of, const SlotMemory& memory, const Tensor& ids, int layer,
+                              bool asks) {
+  return {.ids = ids,
+          .asks = asks,
+          .of = layer_slots(of, memory, layer),
           .most_hot = of.share(layer) / 2,
-          .first_source = layer * of.experts,
           .pending = memory.pending(),
           .wave_table = memory.wave_table(),
           .fetch = memory.fetch()};
+}
+
+// For the layer that comes next; ids: guesses, or empty.
+inline PlaceAhead place_ahead_op(const CacheCase& of, const SlotMemory& memory, const Tensor& ids,
+                                 int layer) {
+  return {.ids = ids,
+          .of = layer_slots(of, memory, layer),
+          .most = of.share(layer),
+          .is_between_steps = layer == 0,
+          .fetch = memory.fetch_ahead()};
+}
+
+inline std::vector<std::int32_t> integers_in(Device& device, const Tensor& from) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(from.elements()));
+  copy_to_host(device, from.data(), values.data(), from.elements() * element_bytes(NumberType::i32));
+  return values;
+}
+
+// source, slot, source, slot, ...
+inline std::vector<std::int32_t> listed_in(Device& device, const FetchList& list) {
+  const std::vector<std::int32_t> sources = integers_in(device, list.sources);
+  const std::vector<std::int32_t> slots = integers_in(device, list.slots);
+  std::vector<std::int32_t> listed;
+  for (std::int32_t i = 0; i < integers_in(device, list.count)[0]; ++i) {
+    listed.push_back(sources[static_cast<std::size_t>(i)]);
+    listed.push_back(slots[static_cast<std::size_t>(i)]);
+  }
+  return listed;
 }
 
 // What one wave left behind.
@@ -75,19 +117,9 @@ struct Wave {
 };
 
 inline Wave wave_in(Device& device, const SlotMemory& memory) {
-  const auto read = [&](const Tensor& from) {
-    std::vector<std::int32_t> values(static_cast<std::size_t>(from.elements()));
-    copy_to_host(device, from.data(), values.data(), from.elements() * element_bytes(NumberType::i32));
-    return values;
-  };
-  Wave wave{.table = read(memory.wave_table()), .fetched = {}, .pending = read(memory.pending())[0]};
-  const std::vector<std::int32_t> sources = read(memory.fetch().sources);
-  const std::vector<std::int32_t> slots = read(memory.fetch().slots);
-  for (std::int32_t i = 0; i < read(memory.fetch().count)[0]; ++i) {
-    wave.fetched.push_back(sources[static_cast<std::size_t>(i)]);
-    wave.fetched.push_back(slots[static_cast<std::size_t>(i)]);
-  }
-  return wave;
+  return {.table = integers_in(device, memory.wave_table()),
+          .fetched = listed_in(device, memory.fetch()),
+          .pending = integers_in(device, memory.pending())[0]};
 }
 
 // Four policies, odd sizes: few slots, slots that do not divide, as many slots as experts.

@@ -79,6 +79,18 @@ TEST_F(Arrivals, SequencesJoinAndLeaveARunningBatch) {
   EXPECT_NEAR(crowd.seconds, 0.096, 1e-9);
 }
 
+// Decoding goes on in batches of steps, but none that goes past an arrival for which there is room.
+TEST_F(Arrivals, WhoComesInTheMiddleOfAnAnswerBeginsWithTheNextStep) {
+  Workload long_answers = workload(20.0);
+  long_answers.output_tokens = 200;
+  const RunTimes times = run_whole(long_answers);
+  const RequestTimes& first = times.requests[0];
+  const RequestTimes& second = times.requests[1];
+  ASSERT_GT(second.arrived_ms, first.first_ms) << "the rate gives another case than this test is about";
+  ASSERT_LT(second.arrived_ms, first.last_ms - 20.0);
+  EXPECT_LE(second.queue_ms(), 1.0 + 1e-6) << "one step";
+}
+
 TEST_F(Arrivals, MaxSequencesHoldsDownWhoRunsAtOnce) {
   const RunTimes many = run_whole(workload(1e6));
   const std::int64_t bytes_of_three = device_bytes_;
@@ -121,9 +133,9 @@ TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
 TEST_F(Arrivals, GoodputCountsWhoKeepsTheLevel) {
   Workload level = workload(1e6);
   level.slo = {"ttft_p99", 40.0};
-  LoadSamples samples(level, true);
+  LoadSamples samples(level);
   for (int i = 0; i < 6; ++i) samples.add(run_whole(level));
-  const Metrics metrics = samples.metrics("enough");
+  const Metrics metrics = samples.metrics("enough", std::nullopt);
   EXPECT_NEAR(metrics.at("goodput_per_s").value, 3.0 / 0.096, 1e-6) << "12, 26 and 39 ms of six";
   EXPECT_NEAR(metrics.at("queue_ms").value, (0 + 12 + 12 + 45 + 59 + 73) / 6.0, 0.1);
   EXPECT_EQ(metrics.at("queue_ms").n, 36);

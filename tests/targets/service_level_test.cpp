@@ -19,7 +19,7 @@ RunTimes two_requests() {
 }
 
 std::int64_t kept(const std::string& metric, double limit_ms) {
-  return kept_of(two_requests(), {metric, limit_ms});
+  return kept_of(two_requests(), {metric, limit_ms}, 0.0);
 }
 
 TEST(ServiceLevel, IsAboutTheSingleRequest) {
@@ -37,10 +37,16 @@ TEST(ServiceLevel, OrAboutTheTask) {
   EXPECT_EQ(kept("task_tax", 4.9), 0);
 }
 
+TEST(ServiceLevel, ATasksTaxHasWaitsAndGapsInIt) {
+  EXPECT_EQ(task_tax_ms(two_requests(), 1.5), 6.5) << "5 ms of loads and collectives, 1.5 ms recorded";
+  EXPECT_EQ(kept_of(two_requests(), {"task_tax", 6.4}, 1.5), 0);
+  EXPECT_EQ(kept_of(two_requests(), {"task_tax", 6.5}, 1.5), 2);
+}
+
 TEST(ServiceLevel, AnAnswerOfOneTokenKeepsEveryTimePerToken) {
   RunTimes times = two_requests();
   for (RequestTimes& request : times.requests) request.tokens = 1;
-  EXPECT_EQ(kept_of(times, {"tpot", 0.001}), 2);
+  EXPECT_EQ(kept_of(times, {"tpot", 0.001}, 0.0), 2);
 }
 
 TEST(ServiceLevel, EveryMetricThatMayBeAskedForIsJudged) {

@@ -58,6 +58,8 @@ TEST_F(TaxRun, AnAgentsRoundsAreApart) {
   const TaxResult result = tax(workload(1, 3));
   ASSERT_EQ(result.rounds.size(), 3U);
   for (const RoundTax& round : result.rounds) expect_adds_up(round.whole);
+  expect_adds_up(result.task);
+  EXPECT_GT(result.task.token_ns, result.rounds.back().whole.token_ns);
   ASSERT_TRUE(tax(workload(1, 4)).decode.slowest);  // 2 x 4 x 29 steps
 }
 
@@ -96,7 +98,12 @@ TEST(TaxMetrics, AreThoseOfTheDecodedToken) {
   decode.unexplained_ns = -1e5;
   decode.n = 7;
   const Metrics metrics = tax_metrics(decode);
-  EXPECT_EQ(metrics.size(), 1 + kParts + 1);
+  EXPECT_EQ(metrics.size(), 2 + kParts + 1);
+  EXPECT_DOUBLE_EQ(metrics.at("tax_token_ms").value, 2.0);
+  double sum = 0.0;
+  for (const auto& [name, part] : metrics)
+    if (name != "tax_share" && name != "tax_token_ms") sum += part.value;
+  EXPECT_DOUBLE_EQ(sum, 2.0) << "which token's time the parts split";
   EXPECT_DOUBLE_EQ(metrics.at("tax_share").value, 0.25);
   EXPECT_DOUBLE_EQ(metrics.at("tax_launch_gaps_ms").value, 0.5);
   EXPECT_DOUBLE_EQ(metrics.at("tax_unexplained_ms").value, -0.1);

@@ -171,9 +171,39 @@ TEST_F(WorkloadRun, AnAgentsTaskIsMeasuredAsAWhole) {
   const LatencyResult result =
       measure_latency(engine, workload, text_, 0.05, [](const std::string&) {}, {}, one_ms_per_token);
   EXPECT_NEAR(result.metrics.at("task_ms").value, 43.0, 1e-9);
-  EXPECT_EQ(result.metrics.at("task_tax_ms").value, 0.0) << "all experts are in memory";
+  EXPECT_FALSE(result.metrics.contains("task_tax_ms"))
+      << "waits and gaps are a part of it that nobody recorded";
   EXPECT_NEAR(result.metrics.at("goodput_per_s").value, 1.0 / 0.043, 1e-6);
   EXPECT_FALSE(result.metrics.contains("queue_ms")) << "there is one request at a time";
+}
+
+TEST_F(WorkloadRun, ATasksTaxNeedsARecording) {
+  Workload workload = agent();
+  workload.slo = {"task_tax", 2.0};
+  Engine engine(checkpoint_, {}, limits_of(workload, {}));
+  const auto measured = [&](std::optional<double> recorded_ms) {
+    return measure_latency(
+               engine, workload, text_, 0.05, [](const std::string&) {}, {}, one_ms_per_token, {},
+               [&] { return recorded_ms; })
+        .metrics;
+  };
+  const Metrics kept = measured(1.5);
+  EXPECT_EQ(kept.at("task_tax_ms").value, 1.5) << "all experts are in memory: only what was recorded";
+  EXPECT_NEAR(kept.at("goodput_per_s").value, 1.0 / 0.043, 1e-6);
+  EXPECT_EQ(measured(2.5).at("goodput_per_s").value, 0.0);
+  EXPECT_FALSE(measured(std::nullopt).contains("goodput_per_s"));
+}
+
+TEST_F(WorkloadRun, WaitingForExpertsIsCountedForEachRunAlone) {
+  const Workload workload{.name = "w", .prompt_tokens = 8, .output_tokens = 9};
+  const EngineOptions options = options_with({{"expert_cache", "0.25"}});
+  Engine engine(checkpoint_, options, limits_of(workload, options));
+  const double before = engine.stats().expert_load_seconds;
+  double loading_ms = 0.0;
+  for (std::uint64_t number = 0; number < 3; ++number)
+    loading_ms += run_workload(engine, workload, text_, number, one_ms_per_token).loading_ms;
+  EXPECT_GT(loading_ms, 0.0);
+  EXPECT_NEAR(loading_ms, 1e3 * (engine.stats().expert_load_seconds - before), 1e-6 * loading_ms);
 }
 
 TEST(LoadRules, AKnobThatCouldHaveNoEffectIsNoConfiguration) {

@@ -61,7 +61,8 @@ def torch_event(what: str, name: str, begin: float, end: float, size: int) -> di
     event = {"ph": "X", "name": name, "ts": TRACED_AT_US + begin, "dur": end - begin}
     if what == "call":
         return event | {"cat": "cuda_runtime", "pid": 4242, "tid": 4242, "args": {"cbid": 131}}
-    device = {"pid": 0, "tid": 7, "args": {"device": 0, "stream": 7, "correlation": 1}}
+    stream = 8 if name == "HtoD" else 7  # experts come on a stream of their own
+    device = {"pid": 0, "tid": stream, "args": {"device": 0, "stream": stream, "correlation": 1}}
     if what == "kernel":
         return event | {"cat": "kernel"} | device
     ends = {"HtoD": "Pinned -> Device", "DtoH": "Device -> Pinned"}[name]
@@ -106,8 +107,8 @@ def write_nsys_export() -> None:
             base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?,?,0,1,7,?,?,?,?,NULL,NULL)",
                          (*span, number, process, text(name), text(name.split("(")[0])))
         elif what == "copy":
-            base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?,?,0,1,7,?,?,?,?,1,2,NULL)",
-                         (*span, number, process, size, {"HtoD": 1, "DtoH": 2}[name]))
+            base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?,?,0,1,?,?,?,?,?,1,2,NULL)",
+                         (*span, 8 if name == "HtoD" else 7, number, process, size, {"HtoD": 1, "DtoH": 2}[name]))
         else:
             base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?,?,0,?,?,?,0)",
                          (*span, process | 4242, number, text(name + "_v3020")))

@@ -76,6 +76,19 @@ TEST(LaunchProfile, HoldsTheChoiceItsFrontAndTheRunnerUp) {
   EXPECT_EQ(profile.objectives, (std::vector<std::string>{"tpot_ms", "kl_mean"}));
 }
 
+TEST(LaunchProfile, EvidenceIsAMeasurementUnderItsMetricsName) {
+  Metrics metrics;
+  metrics["tpot_ms"] = {.value = 2.0, .low = 1.9, .high = 2.1, .p99 = 2.5, .n = 40, .stopped = ""};
+  metrics["tpot_ms"].processes = 3;
+  metrics["kl_mean"].value = 0.01;
+  const std::vector<Evidence> evidence = evidence_of(metrics);
+  ASSERT_EQ(evidence.size(), 2U);
+  EXPECT_EQ(evidence[0].metric, "kl_mean");
+  EXPECT_EQ(evidence[1].p99, 2.5);
+  EXPECT_EQ(evidence[1].processes, 3);
+  EXPECT_EQ(to_json_value(metrics_of(evidence)), to_json_value(metrics));
+}
+
 TEST(LaunchProfile, ComesBackFromItsFile) {
   const json written = to_json_value(made());
   const std::string text = written.dump(2);

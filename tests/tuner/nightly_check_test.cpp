@@ -153,6 +153,18 @@ TEST(NightlyCheck, ACanaryThatOvertookTheBaselineMakesItStale) {
       << "a canary that misses the gate is no choice";
 }
 
+TEST(NightlyCheck, AGateIsLostOnlyWhereItWasMetAndIsMissedBeyondDoubt) {
+  NightlyInput never = night(1.0, 1.0, 1.0);
+  never.points[0].then = metrics(9.0, 0.01, 0.05);
+  never.points[0].now = metrics(9.0, 0.01, 0.05);
+  EXPECT_EQ(judge_nightly(never).verdict, NightlyVerdict::ok) << "it missed the gate then as well";
+  NightlyInput near = night(1.0, 1.0, 1.0);
+  near.points[0].now["kl_mean"] = time_of(0.0201, 0.001);
+  EXPECT_EQ(judge_nightly(near).verdict, NightlyVerdict::ok) << "the interval reaches across the limit";
+  near.points[0].now["kl_mean"] = time_of(0.0221, 0.001);
+  EXPECT_EQ(judge_nightly(near).verdict, NightlyVerdict::regression);
+}
+
 TEST(NightlyCheck, AFailureOrALostGateIsARegression) {
   NightlyInput crashed = night(1.0, 1.0, 1.0);
   crashed.points[0].failure = "crashed: was killed by SIGSEGV";

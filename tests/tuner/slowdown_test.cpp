@@ -35,6 +35,24 @@ TEST(PairedSlowdown, MoodsOfARoundCancel) {
   EXPECT_GT(slowdown_since(before, now).interval->high, 0.3) << "but then the moods are part of it";
 }
 
+// A mood of the machine that lasts longer than a round, and does not cancel: such rounds tell less than
+// others.
+TEST(PairedSlowdown, RoundsThatResembleTheirNeighboursWidenTheInterval) {
+  constexpr std::size_t rounds = 120;
+  const std::vector<double> before(rounds, 1.0);
+  const auto width = [&](const std::vector<double>& now) {
+    const Interval interval = paired_slowdown(before, now).interval.value();
+    return interval.high - interval.low;
+  };
+  for (const std::uint32_t number : {1U, 2U, 3U, 4U}) {
+    std::vector<double> now;
+    for (const double mood : made_up_series(number, rounds, 0.6)) now.push_back(std::exp(0.01 * mood));
+    std::vector<double> shuffled;  // the same rounds, neighbours far apart
+    for (std::size_t i = 0; i < rounds; ++i) shuffled.push_back(now[i * 43 % rounds]);
+    EXPECT_GT(width(now), 1.4 * width(shuffled)) << number;
+  }
+}
+
 TEST(PairedSlowdown, FiveRoundsHaveNoInterval) {
   const std::vector<double> five(5, 1.0);
   EXPECT_FALSE(paired_slowdown(five, five).interval.has_value());

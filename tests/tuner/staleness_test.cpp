@@ -24,6 +24,8 @@ LaunchProfile profile_of_gpu() {
   box.compute_capability = "9.0";
   box.power_limit_watts = 700.0;
   box.os = "Linux 6.8";
+  box.memory_gb_per_s = 4000.0;
+  box.link_gb_per_s = 50.0;
   box.build = "0.1.0 abc";
   return profile;
 }
@@ -35,7 +37,7 @@ PresentBox same_box(const LaunchProfile& profile) {
 TEST(Staleness, NothingDiffersOnTheSameBox) {
   const LaunchProfile profile = profile_of_gpu();
   PresentBox here = same_box(profile);
-  here.hardware.memory_gb_per_s = 17.0;  // measured anew: no identity
+  here.hardware.memory_gb_per_s = 3700.0;  // measured anew
   here.hardware.idle_watts = 80.0;
   here.hardware.device_bytes -= here.hardware.device_bytes / 50;  // 2 % less is free
   const Staleness staleness = staleness_of(profile, here);
@@ -77,6 +79,11 @@ INSTANTIATE_TEST_SUITE_P(
                "build 0.1.0 abc then, 0.1.0 def now"},
         Change{"os", Rung::other_software, [](PresentBox& box) { box.hardware.os = "Linux 6.9"; },
                "os Linux 6.8 then, Linux 6.9 now"},
+        Change{"memory_gb_per_s", Rung::other_rate,
+               [](PresentBox& box) { box.hardware.memory_gb_per_s = 2000.0; },
+               "memory_gb_per_s 4000 GB/s then, 2000 GB/s now"},
+        Change{"link_gb_per_s", Rung::other_rate, [](PresentBox& box) { box.hardware.link_gb_per_s = 25.0; },
+               "link_gb_per_s 50 GB/s then, 25 GB/s now"},
         Change{"gpu_count", Rung::other_size, [](PresentBox& box) { box.hardware.gpu_count = 2; },
                "gpu_count 1 then, 2 now"},
         Change{"power_limit_watts", Rung::other_size,

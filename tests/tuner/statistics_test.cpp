@@ -94,10 +94,30 @@ TEST(QuantileRanks, WorkForLargeCounts) {
   EXPECT_NEAR(static_cast<double>(ranks->high), 500000 + 980, 2);
 }
 
+// 1 .. count, each far from its neighbours in value.
+std::vector<double> spread_out(int count) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) values.push_back(1.0 + (i * 97) % count);
+  return values;
+}
+
 TEST(P99, NeedsThreeHundredAndSixtyEightSamples) {
-  EXPECT_FALSE(p99(counting(367)).has_value());
-  EXPECT_EQ(p99(counting(368)), 365.0);
-  EXPECT_EQ(p99(counting(1000)), 990.0);
+  EXPECT_FALSE(p99(spread_out(367)).has_value());
+  EXPECT_EQ(p99(spread_out(368)), 365.0);
+  EXPECT_EQ(p99(spread_out(1000)), 990.0);
+}
+
+TEST(P99, SamplesThatComeTogetherAreFewer) {
+  const auto in_steps_of = [](int together, int steps) {
+    std::vector<double> values;
+    for (const double step : spread_out(steps))
+      values.insert(values.end(), static_cast<std::size_t>(together), step);
+    return values;
+  };
+  // 32 sequences wait for the same step: 32 x 300 samples are 300 times of a step.
+  EXPECT_FALSE(p99(in_steps_of(32, 300)).has_value());
+  EXPECT_TRUE(p99(in_steps_of(32, 1000)).has_value());
+  EXPECT_FALSE(p99(counting(400)).has_value()) << "all slow ones at the end: one slow moment";
 }
 
 TEST(ShareInterval, EqualsWilsonsPublishedValues) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -14,8 +13,10 @@
 #include "kernels/parallel_for.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/gpu_probe.h"
+#include "tuner/doctor/bus_id.h"
 #include "tuner/doctor/host_facts.h"
 #include "tuner/memory_kills.h"
+#include "tuner/other_work.h"
 
 namespace moetune {
 namespace {
@@ -23,28 +24,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int longest_ancestry = 64;
-
-std::int64_t parent_of(std::int64_t pid, const std::string& proc) {
-  std::ifstream status(proc + "/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("PPid:")) return std::strtoll(line.c_str() + 5, nullptr, 10);
-  return 0;
-}
+constexpr int most_looks = 9;
+constexpr std::chrono::milliseconds between_looks(500);
 
 bool descends_from(std::int64_t pid, std::int64_t ancestor, const std::string& proc) {
   for (int steps = 0; pid > 1 && steps < longest_ancestry; ++steps) {
     if (pid == ancestor) return true;
-    pid = parent_of(pid, proc);
+    const std::optional<ProcessUse> process = process_use_of(static_cast<pid_t>(pid), proc);
+    pid = process ? process->parent : 0;
   }
   return false;
 }
 
-// NVML writes eight digits of the domain, /sys four: "00000000:18:00.0" -> "0000:18:00.0".
-std::optional<int> numa_node_of(std::string bus_id) {
-  if (bus_id.size() > 12) bus_id = bus_id.substr(bus_id.size() - 12);
-  std::ranges::transform(bus_id, bus_id.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::ifstream file("/sys/bus/pci/devices/" + bus_id + "/numa_node");
+std::optional<int> numa_node_of(const std::string& bus_id) {
+  std::ifstream file("/sys/bus/pci/devices/" + short_bus_id(bus_id) + "/numa_node");
   if (int node = 0; file >> node) return node;
   return std::nullopt;
 }
@@ -97,17 +90,31 @@ GpuState state_of(const GpuHealth& health, const std::string& proc, std::int64_t
   return gpu;
 }
 
+GpusSeen look_at_settled_gpus(const std::function<GpusSeen()>& look,
+                              const std::function<void(std::chrono::milliseconds)>& wait) {
+  const auto is_unexplained = [](const GpuHealth& gpu) {
+    return gpu.processes.empty() && gpu.busy_percent.value_or(0) >= kForeignBusyPercent;
+  };
+  GpusSeen seen = look();
+  for (int looks = 1; looks < most_looks && std::ranges::any_of(seen.gpus, is_unexplained); ++looks) {
+    wait(between_looks);
+    seen = look();
+  }
+  return seen;
+}
+
 BoxFacts look_at_box(bool measures) {
+  const auto wait = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); };
   BoxFacts box;
   box.build_has_cuda = build_info::has_cuda;
   box.build_cuda = build_info::cuda_version;
-  const GpusSeen seen = look_at_gpus();
+  const GpusSeen seen = look_at_settled_gpus([] { return look_at_gpus(); }, wait);
   box.driver_version = seen.driver_version;
   box.driver_cuda = seen.driver_cuda;
   if (has_sign_of_gpu()) box.gpu_problem = seen.problem;
   box.nccl_version = nccl_version();
   for (const GpuHealth& health : seen.gpus) box.gpus.push_back(state_of(health, "/proc", getpid()));
-  read_host_facts("/", [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }, box);
+  read_host_facts("/", wait, box);
   box.usable_cores = usable_cores();
   box.quota_cores = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
   if (const auto kills = memory_kills(memory_kill_counter_file()))

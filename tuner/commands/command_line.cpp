@@ -97,7 +97,7 @@ ExitCode parse_and_run(int argc, char** argv) {
     print_line(stdout, version_text());
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
-    return fail(ExitCode::bad_input, message_of(error));
+    return fail(ExitCode::bad_input, message_of(program, error));
   }
   refuse_unknown_words(program);
   for (const Command& command : commands)

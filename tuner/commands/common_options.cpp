@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -32,14 +30,6 @@ void add_refused_option(CLI::App& command, const std::string& flag, const std::s
   add_read_option(
       command, flag, [flag, why](const std::string& text) { throw InputError(flag, "'" + text + "': " + why, ""); }, "...",
       "Not in this build yet");
-}
-
-double parse_price(const std::string& flag, const std::string& text) {
-  double price = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(price) || price <= 0.0)
-    throw InputError(flag, "'" + text + "'", "a number above 0");
-  return price;
 }
 
 std::optional<Workload> workload_in_file(const std::string& name) {
@@ -79,7 +69,7 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
         "N", "Seed of every random choice", "1");
     add_parsed_option(command, "--device-memory", common.device_memory_bytes, parse_bytes, "SIZE",
                       "Plan and allocate as on a card or machine with that much memory, such as 12GiB");
-    add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_price, "USD",
+    add_parsed_option(command, "--usd-per-hour", common.usd_per_hour, parse_positive, "USD",
                       "Price of this machine, for usd_per_mtok (default: unknown)");
     add_text_option(command, "--prices", common.prices, "FILE", "The same from a list of boxes; schema: profiles/prices.schema.json");
     add_refused_option(command, "--gpus", "this build runs a model on the first GPU; CUDA_VISIBLE_DEVICES says which one that is");

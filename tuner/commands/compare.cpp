@@ -13,13 +13,13 @@
 #include "engine/data_files.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/partial_file.h"
 #include "tuner/commands/predicted_box.h"
 #include "tuner/commands/profile_argument.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/side_by_side.h"
 #include "tuner/commands/table.h"
 #include "tuner/compare/comparison_text.h"
-#include "tuner/durable_file.h"
 #include "tuner/launch_profile.h"
 #include "tuner/pareto.h"
 #include "tuner/trial_log.h"
@@ -193,29 +193,18 @@ ExitCode run_compare(const CompareOptions& options) {
     return ExitCode::not_comparable;
   }
 
+  std::optional<PartialFile> page;
+  if (!options.html.empty()) page.emplace("--html", options.html);
+  std::optional<PartialFile> markdown;
+  if (!options.markdown.empty()) markdown.emplace("--markdown", options.markdown);
   const Comparison comparison = Comparing(options, std::move(sources)).run();
-  std::vector<std::string> headings;
-  for (const ComparedBox& box : comparison.boxes) headings.push_back(box.box);
-  std::string text = side_by_side(headings, comparison_rows(comparison));
+  std::string text = side_by_side(comparison_headings(comparison), comparison_rows(comparison));
   for (const std::string& remark : comparison_remarks(comparison)) text += "\n" + wrapped(remark, 80, 0);
   options.console.result(text);
-  if (!options.html.empty()) write_file_atomically(options.html, comparison_html(comparison));
-  if (!options.markdown.empty()) write_file_atomically(options.markdown, comparison_markdown(comparison));
+  if (page) page->finish(comparison_html(comparison));
+  if (markdown) markdown->finish(comparison_markdown(comparison));
   options.console.document(to_json_value(comparison));
   return ExitCode::done;
-}
-
-double parse_positive(const std::string& flag, const std::string& text) {
-  std::size_t end = 0;
-  double value = 0.0;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  if (end == 0 || end != text.size() || !(value > 0.0) || value > 1e9)
-    throw InputError(flag, "'" + text + "'", "a number above 0, such as 0.25");
-  return value;
 }
 
 }  // namespace

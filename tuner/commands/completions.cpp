@@ -39,6 +39,7 @@ OptionFacts facts_of(const CLI::Option& option) {
                     .place = "",
                     .type = "",
                     .help = option.get_description(),
+                    .value = option.get_default_str(),
                     .choices = {},
                     .takes_file = false};
   for (const std::string& name : option.get_snames()) facts.flags.push_back("-" + name);

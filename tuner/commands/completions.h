@@ -15,6 +15,7 @@ struct OptionFacts {
   std::string place;               // "RUN": of a word by its place
   std::string type;                // "lossless|int8|int4|none", "DIR"; empty: a flag without a value
   std::string help;
+  std::string value;                 // that it has when it is not given; empty: none, or the help says it
   std::vector<std::string> choices;  // where the type or the help is a list of words
   bool takes_file = false;
 };

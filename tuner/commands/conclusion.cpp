@@ -21,6 +21,7 @@
 #include "tuner/report/final_section.h"
 #include "tuner/report/front_table.h"
 #include "tuner/round_values.h"
+#include "tuner/serving/confirmation.h"
 
 namespace moetune {
 namespace {
@@ -59,16 +60,58 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
   return profile;
 }
 
-// What servers made of the same configuration stays in the profile when it is written again: the log does not hold it.
-std::vector<Confirmation> confirmations_in(const std::string& file, const std::map<std::string, std::string>& configuration) {
+std::string profile_file_in(const std::string& run_path) { return run_path + "/profile.json"; }
+
+// Empty: there is none, or it is of another build, or damaged: a new one replaces it.
+std::optional<LaunchProfile> earlier_profile(const std::string& run_path) {
+  const std::string file = profile_file_in(run_path);
   std::error_code ignored;  // unreadable counts as absent
-  if (!fs::exists(file, ignored)) return {};
+  if (!fs::exists(file, ignored)) return std::nullopt;
   try {
-    const LaunchProfile earlier = load_launch_profile(file);
-    if (earlier.recommended.configuration == configuration) return earlier.confirmations;
-  } catch (const InputError&) {  // of another build, or damaged: the new profile replaces it
+    return load_launch_profile(file);
+  } catch (const InputError&) {
+    return std::nullopt;
   }
-  return {};
+}
+
+// What servers made of the same configuration stays in the profile when it is written again: the log does not
+// hold it.
+std::vector<Confirmation> confirmations_of(const std::optional<LaunchProfile>& earlier,
+                                           const RunReport& report) {
+  if (!earlier || !report.verdict.recommended) return {};
+  const Trial& chosen = report.trial(*report.verdict.recommended);
+  return earlier->recommended.configuration == chosen.configuration.values ? earlier->confirmations
+                                                                           : std::vector<Confirmation>{};
+}
+
+// left_as_is: as in Conclusion.
+Conclusion concluded(RunReport read, const std::string& gate, const std::string& left_as_is) {
+  Conclusion conclusion{.report = std::move(read), .profile = {}, .left_as_is = left_as_is};
+  RunReport& report = conclusion.report;
+  report.request.gate = gate_named(gate).name;
+  const Recommendation recommendation = choose(choice_input(report));
+  report.verdict = {.recommended = recommendation.trial,
+                    .reason = recommendation.reason,
+                    .runner_up = recommendation.runner_up,
+                    .why_not_runner_up = recommendation.why_not_runner_up,
+                    .final_round = recommendation.final_round,
+                    .caution = recommendation.caution};
+  report.confirmations = confirmations_of(earlier_profile(report.run_path), report);
+  const bool writes = left_as_is.empty();
+  if (writes) write_report_files(report);
+  const std::string profile_file = profile_file_in(report.run_path);
+  if (recommendation.trial) {
+    LaunchProfile profile = profile_of(report, recommendation);
+    profile.confirmations = report.confirmations;
+    conclusion.profile = to_json_value(profile);
+    if (writes) write_file_atomically(profile_file, conclusion.profile->dump(2) + "\n");
+  } else if (writes) {
+    fs::remove(profile_file);  // an earlier, laxer gate may have left one
+  }
+  if (recommendation.verdict == Recommendation::Verdict::nothing_measured ||
+      recommendation.verdict == Recommendation::Verdict::nothing_keeps_slo)
+    conclusion.code = ExitCode::no_feasible_configuration;
+  return conclusion;
 }
 
 }  // namespace
@@ -88,31 +131,15 @@ ChoiceInput choice_input(const RunReport& report) {
 }
 
 Conclusion conclude(const std::string& run_path, const std::string& gate) {
-  Conclusion conclusion;
-  RunReport& report = conclusion.report;
-  report = read_run(run_path);
-  if (!gate.empty()) report.request.gate = gate_named(gate).name;
-  const Recommendation recommendation = choose(choice_input(report));
-  report.verdict = {.recommended = recommendation.trial,
-                    .reason = recommendation.reason,
-                    .runner_up = recommendation.runner_up,
-                    .why_not_runner_up = recommendation.why_not_runner_up,
-                    .final_round = recommendation.final_round,
-                    .caution = recommendation.caution};
-  write_report_files(report);
-  const std::string profile_file = run_path + "/profile.json";
-  if (recommendation.trial) {
-    LaunchProfile profile = profile_of(report, recommendation);
-    profile.confirmations = confirmations_in(profile_file, profile.recommended.configuration);
-    conclusion.profile = to_json_value(profile);
-    write_file_atomically(profile_file, conclusion.profile->dump(2) + "\n");
-  } else {
-    fs::remove(profile_file);  // an earlier, laxer gate may have left one
-  }
-  if (recommendation.verdict == Recommendation::Verdict::nothing_measured ||
-      recommendation.verdict == Recommendation::Verdict::nothing_keeps_slo)
-    conclusion.code = ExitCode::no_feasible_configuration;
-  return conclusion;
+  return concluded(read_run(run_path), gate, "");
+}
+
+Conclusion look_at(const std::string& run_path, const std::string& gate) {
+  RunReport report = read_run(run_path);
+  const std::optional<LaunchProfile> earlier = earlier_profile(run_path);
+  const std::string of_run = earlier ? earlier->gate : report.request.gate;
+  const bool looks_on = !gate.empty() && gate != of_run;
+  return concluded(std::move(report), gate.empty() ? of_run : gate, looks_on ? of_run : "");
 }
 
 std::string Conclusion::text() const {
@@ -125,9 +152,17 @@ std::string Conclusion::text() const {
   if (!report.verdict.caution.empty()) text += paragraph(report.verdict.caution);
   text += paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
+  for (const std::string& line : confirmation_lines(report.confirmations)) text += paragraph(line);
   if (report.verdict.final_round) text += paragraph(final_words(report));
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
-  text += fmt::format("\n{}/: report.html, report.md, {}front.csv, front.json, trials.jsonl\n", report.run_path, profile ? "profile.json, " : "");
+  if (left_as_is.empty())
+    text += fmt::format("\n{}/: report.html, report.md, {}front.csv, front.json, trials.jsonl\n",
+                        report.run_path, profile ? "profile.json, " : "");
+  else
+    text += "\n" +
+            paragraph(fmt::format(
+                "A look under gate {}: nothing is written, profile and report of {} stay those of gate {}.",
+                report.request.gate, report.run_path, left_as_is));
   if (!report.verdict.recommended) return text + "Nothing is recommended, so there is no profile.";
   return text + "Launch: " + report.trial(*report.verdict.recommended).configuration.key();
 }
@@ -135,6 +170,7 @@ std::string Conclusion::text() const {
 nlohmann::json Conclusion::document() const {
   nlohmann::json document = to_front_json(report);
   document["run"] = report.run_path;
+  document["written"] = left_as_is.empty();
   document["profile"] = profile ? *profile : nlohmann::json();
   return document;
 }

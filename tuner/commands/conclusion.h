@@ -18,6 +18,7 @@ struct Conclusion {
   RunReport report;
   std::optional<nlohmann::json> profile;  // empty: nothing is recommended
   ExitCode code = ExitCode::done;         // no_feasible_configuration when no trial was ok
+  std::string left_as_is;  // the gate by which the run's files stay; empty: they are written anew
 
   std::string text() const;  // the last lines of tune: verdict, files, and what to launch
   nlohmann::json document() const;
@@ -26,9 +27,13 @@ struct Conclusion {
 // What choose() and finalists() go by in this run. It refers to the report.
 ChoiceInput choice_input(const RunReport& report);
 
-// Writes front.json, front.csv, report.md and profile.json into the run. gate: empty: as the run asked for.
-// Throws InputError (not a run) or std::runtime_error (disk).
+// Writes front.json, front.csv, report.md, report.html and profile.json into the run. Throws InputError (not
+// a run) or std::runtime_error (disk).
 Conclusion conclude(const std::string& run_path, const std::string& gate);
+
+// The same for somebody who looks at a run. gate: empty: that of the run's profile, or else what the run
+// asked for. Under another gate than that nothing is written: a look is no decision.
+Conclusion look_at(const std::string& run_path, const std::string& gate);
 
 // Copies a profile into the registry: profiles/<device>-x<count>/<model>/<workload>.json. Returns the file.
 std::string save_profile(const nlohmann::json& profile);

@@ -1,4 +1,5 @@
 // moetune confirm: a running server measured with a workload; confirms or refutes a profile.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -48,6 +49,7 @@ struct ConfirmOptions {
   std::string key_variable;
   double seconds = 60.0;
   double tolerance = 0.10;
+  double timeout_seconds = HttpLimits().silence_seconds;
 };
 
 std::string api_key(const std::string& variable) {
@@ -65,7 +67,8 @@ std::string model_name(HttpClient& client, const std::string& wanted) {
   if (!reply.ok()) {
     if (!wanted.empty() && reply.status != 0) return wanted;
     throw InputError("--url", reply.failure,
-                     "an OpenAI-compatible server that is running; --served-name where it has no /v1/models");
+                     "an OpenAI-compatible server that answers; --served-name where it has no /v1/models, a "
+                     "longer --timeout where it needs one");
   }
   std::vector<std::string> names;
   const nlohmann::json document = parse_json(reply.body, "/v1/models");
@@ -141,12 +144,20 @@ ExitCode run_confirm(const ConfirmOptions& options) {
     profile = load_launch_profile(file);
   }
   const Workload workload = workload_of(options, profile);
-  HttpClient client(url, key);
+  const HttpLimits limits{.connect_seconds = std::min(HttpLimits().connect_seconds, options.timeout_seconds),
+                          .silence_seconds = options.timeout_seconds};
+  options.console.log(
+      fmt::format("waiting for {}: up to {:g} s for each answer to begin or to go on (--timeout)", url.text(),
+                  limits.silence_seconds));
+  HttpClient client(url, key, limits);
   const std::string model = model_name(client, options.served_name);
   const auto start = std::chrono::steady_clock::now();
-  ServedWorkload served(url, key, model, workload, text_of(options.calibration), [start] {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  });
+  ServedWorkload served(
+      url, key, model, workload, text_of(options.calibration),
+      [start] {
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      },
+      limits);
   options.console.log(fmt::format("{} at {}, workload {} ({} + {} tokens, {} at a time)", printable(model),
                                   url.text(), printable(workload.name), workload.prompt_tokens,
                                   workload.output_tokens, workload.sequences));
@@ -155,7 +166,9 @@ ExitCode run_confirm(const ConfirmOptions& options) {
       measure_served(served, options.seconds, [&](const std::string& words) { options.console.log(words); });
   const LoadWatch::Seen seen = watch.stop();
   if (!result.failure.empty())
-    throw InputError("--url", result.failure, "a server that completes every request of the workload");
+    throw InputError(
+        "--url", result.failure,
+        "a server that completes every request of the workload; a longer --timeout where it needs one");
 
   std::string text;
   for (const auto& [metric, measured] : result.metrics) {
@@ -172,6 +185,8 @@ ExitCode run_confirm(const ConfirmOptions& options) {
                              {"metrics", to_json_value(result.metrics)},
                              {"server_tpot_ms", or_null(result.server_tpot_ms)},
                              {"remarks", result.remarks},
+                             {"answers", result.answers},
+                             {"cut_short", result.cut_short},
                              {"profile", file.empty() ? nlohmann::json() : nlohmann::json(file)},
                              {"load",
                               {{"looks", seen.looks},
@@ -198,9 +213,10 @@ ExitCode run_confirm(const ConfirmOptions& options) {
     confirmation.workload = workload.name;
     profile->confirmations.push_back(confirmation);
     write_file_atomically(file, to_json_value(*profile).dump(2) + "\n");
-    text += "\n" +
-            wrapped(fmt::format("{}: {}. Written into {}.", confirmation.verdict, confirmation.reason, file),
-                    80, 0);
+    text +=
+        "\n" + wrapped(fmt::format("{}: {}. Written into {}; 'moetune report' takes it into the run's pages.",
+                                   confirmation.verdict, confirmation.reason, file),
+                       80, 0);
     document["verdict"] = confirmation.verdict;
     document["reason"] = confirmation.reason;
     code = code_of(confirmation.verdict);
@@ -236,6 +252,8 @@ Command add_confirm_command(CLI::App& program) {
                   "Environment variable that holds the server's API key");
   add_parsed_option(command, "--budget", options->seconds, parse_duration_seconds, "TIME",
                     "For measuring, such as 90s", "60s");
+  add_parsed_option(command, "--timeout", options->timeout_seconds, parse_duration_seconds, "TIME",
+                    "Longest that the server may send nothing while it is waited for", "300s");
   add_parsed_option(command, "--threshold", options->tolerance, parse_per_cent, "P%",
                     "How much slower than our engine the server may be", "10%");
   add_output_options(command, options->console);

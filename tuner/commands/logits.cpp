@@ -138,10 +138,8 @@ ExitCode run_logits(const LogitsOptions& options) {
 
   EngineOptions engine_options = default_options(device.kind);
   engine_options.cpu_threads = options.common.threads;
-  for (const std::string& setting : options.settings) {
-    const auto [knob, value] = parse_assignment("--set", setting, setting_words);
+  for (const auto& [knob, value] : parse_assignments("--set", options.settings, setting_words))
     set_knob(engine_options, knob, value);
-  }
   const int step_tokens = options.feed == "step" ? 1 : std::min(longest_step, static_cast<int>(ids.size()));
   const EngineLimits limits{.sequences = 1, .context_tokens = static_cast<int>(ids.size()), .step_tokens = step_tokens};
   if (const auto objection = objection_to(spec, engine_options, limits, 0)) throw InputError("--set", *objection, "");

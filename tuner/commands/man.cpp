@@ -24,7 +24,7 @@ Command add_completions_command(CLI::App& program) {
   auto shell = std::make_shared<std::string>();
   CLI::App& command = add_subcommand(program, "completions", "Print completions for a shell",
                                      "  source <(moetune completions bash)");
-  required(add_text_option(command, "SHELL", *shell, "", "bash | zsh | fish"));
+  required(add_text_option(command, "SHELL", *shell, "bash|zsh|fish", "Whose completions"));
   return {&command, [shell, &program] {
             const std::vector<CommandFacts> commands = command_facts(program);
             if (*shell == "bash")

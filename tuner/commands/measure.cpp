@@ -21,9 +21,10 @@
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
 #include "tuner/commands/temporary_folder.h"
+#include "tuner/counted.h"
 #include "tuner/interruption.h"
-#include "tuner/metric_facts.h"
 #include "tuner/json_facts.h"
+#include "tuner/metric_facts.h"
 #include "tuner/replicate.h"
 #include "tuner/sample_series.h"
 #include "tuner/statistics.h"
@@ -93,14 +94,14 @@ std::string origin_text(const Metrics& metrics) {
 std::string stop_text(const Metrics& metrics) {
   const auto rate = metrics.find("tokens_per_s");
   if (rate == metrics.end() || rate->second.stopped.empty()) return "";
-  return fmt::format("Timing ended after {} runs of the workload in {} processes: {}.", rate->second.n, rate->second.processes,
-                     rate->second.stopped);
+  return fmt::format("Timing ended after {} of the workload in {}: {}.", counted(rate->second.n, "run"),
+                     counted(rate->second.processes, "process", "processes"), rate->second.stopped);
 }
 
 std::string throttle_text(const Metrics& metrics) {
   const auto rate = metrics.find("tokens_per_s");
   if (rate == metrics.end() || rate->second.throttled == 0) return "";
-  return fmt::format("Left out: {} runs while the machine was throttled.", rate->second.throttled);
+  return fmt::format("Left out: {} while the machine was throttled.", counted(rate->second.throttled, "run"));
 }
 
 // The processes' own medians, smallest first, so that an interval can be seen to come from them.

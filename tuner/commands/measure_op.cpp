@@ -122,10 +122,9 @@ EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions
   EngineOptions engine = default_options(device);
   engine.cpu_threads = common.threads;
   if (!options.type.empty()) set_knob(engine, "expert_quant", options.type);
-  for (const std::string& setting : settings) {
-    const auto [knob, value] = parse_assignment("--set", setting, setting_words);
+  for (const auto& [knob, value] : parse_assignments("--set", settings, setting_words)) {
     if (std::ranges::find(knobs_of_whole_runs, knob) != knobs_of_whole_runs.end())
-      throw InputError("--set", setting + " with --op: single ops run on one rank, without a load",
+      throw InputError("--set", knob + "=" + value + " with --op: single ops run on one rank, without a load",
                        "knobs other than " + fmt::format("{}", fmt::join(knobs_of_whole_runs, ", ")));
     set_knob(engine, knob, value);
   }

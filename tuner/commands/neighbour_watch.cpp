@@ -3,33 +3,21 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "tuner/commands/box_facts_of.h"
+#include "tuner/doctor/bus_id.h"
 #include "tuner/metric_facts.h"
 
 namespace moetune {
 namespace {
 
 constexpr std::chrono::seconds between_looks(2);
-constexpr std::size_t short_form = 12;  // "0000:01:00.0"
-
-// PCI addresses are written with four or eight digits of the domain, in either case.
-bool is_same_gpu(std::string_view one, std::string_view other) {
-  const auto tail = [](std::string_view id) {
-    return id.substr(id.size() - std::min(id.size(), short_form));
-  };
-  return std::ranges::equal(tail(one), tail(other), [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  });
-}
 
 std::vector<GpuProcess> processes_on(const BoxFacts& box, const std::string& bus_id) {
-  const auto gpu =
-      std::ranges::find_if(box.gpus, [&](const GpuState& each) { return is_same_gpu(each.bus_id, bus_id); });
+  const auto gpu = std::ranges::find(box.gpus, short_bus_id(bus_id),
+                                     [](const GpuState& each) { return short_bus_id(each.bus_id); });
   return gpu == box.gpus.end() ? std::vector<GpuProcess>() : gpu->processes;
 }
 

@@ -7,10 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "moetune/build_info.h"
+#include "tuner/commands/study_requests.h"
 #include "tuner/json_facts.h"
-#include "tuner/progress.h"
-#include "tuner/run_directory.h"
 #include "tuner/searchers/given_first.h"
 #include "tuner/targets/arrivals.h"
 #include "tuner/terminal.h"
@@ -19,33 +17,15 @@
 namespace moetune {
 namespace {
 
-// Of --timing, for one turn of a final round after a search; without a search a turn is all the timing there
-// is.
-constexpr double turn_share = 0.25;
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all.append(all.empty() ? "" : ",").append(text);
-  return all;
-}
-
 RunRequest request_of(const NightlyStudy& nightly, const Study& study) {
-  RunRequest request;
-  request.model = study.model.name;
-  request.model_hash = study.model.content_hash;
-  request.workload = study.workload.name;
+  RunRequest request = run_request_of(study, nightly.default_configuration);
   request.space = nightly.space ? nightly.space->name : "the baseline and its canaries";
   request.space_hash = nightly.space ? nightly.space->hash() : "";
   request.searcher = nightly.space ? "nsga2" : "given";
   request.objectives = nightly.baseline->objectives;
   request.seed = nightly.baseline->seed;
-  request.default_configuration = to_json_value(nightly.default_configuration);
-  request.conditions = study.conditions;
   request.gate = nightly.baseline->gate;
-  const Slo& slo = study.workload.slo;
-  request.slo = slo.metric.empty() ? "" : fmt::format("{}={:g}ms", slo.metric, slo.limit_ms);
   request.command = nightly.command_line;
-  request.build = fmt::format("{} {}", build_info::version, build_info::commit);
   return request;
 }
 
@@ -78,7 +58,8 @@ SearchSpace space_of_knobs(SearchSpace space, const std::vector<std::string>& na
 NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& study,
                                      const TargetOptions& target, const Console& console,
                                      const Interruption& interruption) {
-  const std::vector<Objective> objectives = objectives_named(joined(nightly.baseline->objectives));
+  const std::vector<Objective> objectives =
+      objectives_named(fmt::format("{}", fmt::join(nightly.baseline->objectives, ",")));
   const AccuracyGate& gate = gate_named(nightly.baseline->gate);
   std::unique_ptr<Searcher> search;
   LegalSet legal;
@@ -100,14 +81,11 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
         console.warn(problem);
 
   Progress progress(stderr, terminal_of(2), console.quiet);
-  TuneRequest request;
-  request.default_configuration = nightly.default_configuration;
-  request.objection = study.objection;
-  request.objectives = objectives;
+  TuneRequest request =
+      tune_request_of(study, nightly.default_configuration, objectives, nightly.baseline->seed, progress);
   request.acceptable = [&](const Trial& trial) {
     return judge(trial.metrics, gate).verdict == GateVerdict::met;
   };
-  request.seed = nightly.baseline->seed;
   request.budget_seconds = nightly.budget_seconds;
   RunReport asked = read_run(run.path());  // as the conclusion will read it
   request.finalists = [&](std::span<const Trial> trials) {
@@ -120,13 +98,13 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
     }
     return numbers;
   };
+  // Without a search a turn is all the timing there is.
   request.timing_setup =
       timing_setup(in_folder, nightly.space ? turn_share * nightly.timing_seconds : nightly.timing_seconds);
   request.on_status = [&](const TuneStatus& status) {
     if (nightly.on_look) nightly.on_look();
     progress.show(status);
   };
-  request.on_message = [&](const std::string& line) { progress.message(line); };
   const TuneResult tuned =
       tune(request, searcher, log, target.runner_settings(in_folder, nightly.timing_seconds), interruption);
   progress.clear();

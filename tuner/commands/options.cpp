@@ -20,7 +20,11 @@ CLI::Option* add_text_option(CLI::App& command, const std::string& flag, std::st
 
 CLI::Option* add_repeated_option(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
                                  const std::string& type, const std::string& help) {
-  return command.add_option(flag, values, help)->type_name(type)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return command.add_option(flag, values, help)
+      ->type_name(type)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 CLI::Option* add_words_option(CLI::App& command, const std::string& name, std::vector<std::string>& values, const std::string& type,

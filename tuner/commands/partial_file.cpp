@@ -35,6 +35,11 @@ void PartialFile::write(const void* data, std::size_t bytes) {
   file_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
 }
 
+void PartialFile::finish(const std::string& contents) {
+  write(contents.data(), contents.size());
+  finish();
+}
+
 void PartialFile::finish() {
   file_.close();
   if (!file_) throw std::runtime_error("cannot write " + partial_path_ + ": " + std::strerror(errno));

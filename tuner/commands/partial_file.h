@@ -18,6 +18,7 @@ class PartialFile {
   void write(const void* data, std::size_t bytes);
   // Throws std::runtime_error when the disk did not take everything.
   void finish();
+  void finish(const std::string& contents);  // writes them first
   const std::string& path() const { return path_; }
 
  private:

@@ -10,6 +10,7 @@
 #include "tuner/choose.h"
 #include "tuner/commands/step_bytes.h"
 #include "tuner/contender.h"
+#include "tuner/counted.h"
 #include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 
@@ -37,6 +38,15 @@ bool takes_one_device(const ProfilePoint& point) {
     const auto ranks = point.configuration.find(knob);
     return ranks == point.configuration.end() || ranks->second == "1";
   });
+}
+
+// Where a processor's configuration would run on a GPU: what only a processor has to choose falls away.
+Configuration on_gpu(const ProfilePoint& point) {
+  Configuration configuration{point.configuration};
+  if (const auto router = configuration.values.find("router"); router != configuration.values.end())
+    router->second = "gpu";
+  configuration.values.erase("cpu_threads");
+  return configuration;
 }
 
 // May it be recommended, as far as accuracy goes?
@@ -68,7 +78,10 @@ Metrics carried_over(const Metrics& metrics, double tpot_ms, const Workload& wor
   made["tpot_ms"] = predicted(tpot_ms);
   for (const char* same :
        {"device_bytes", "kl_mean", "top1_agreement", "output_snr_db", "router_mass", "cache_hit"})
-    if (const Measurement* measured = find(metrics, same)) made[same] = *measured;
+    if (const Measurement* measured = find(metrics, same)) {
+      made[same] = *measured;
+      made[same].origin = Origin::predicted;  // of the other box nobody has measured it
+    }
   const Measurement* ttft = find(metrics, "ttft_ms");
   const Measurement* rate = find(metrics, "tokens_per_s");
   if (ttft == nullptr || rate == nullptr) return made;
@@ -82,18 +95,19 @@ Metrics carried_over(const Metrics& metrics, double tpot_ms, const Workload& wor
 std::string remark_of(const MeasuredRun& run, const Roofline& roofline) {
   std::string text =
       "predicted from " + box_name(run.profile.hardware) + " by bytes moved over the rates of both boxes";
-  text +=
-      roofline.held_out == 0
-          ? "; too few trials to say its error"
-          : fmt::format("; on {} trials held out there it was off by {:.0f} % (median), {:.0f} % at worst",
-                        roofline.held_out, 100.0 * roofline.median_error, 100.0 * roofline.worst_error);
+  text += roofline.held_out == 0
+              ? "; too few trials to say its error"
+              : fmt::format("; on {} held out there it was off by {:.0f} % (median), {:.0f} % at worst",
+                            counted(roofline.held_out, "trial"), 100.0 * roofline.median_error,
+                            100.0 * roofline.worst_error);
   text +=
       ". That error is of the box it was fitted on; launches, arithmetic and communication of another one "
       "are not in it, and the "
       "time of a prompt is scaled like that of a token";
   if (run.profile.hardware.gpu_count == 0)
     text +=
-        ". MEASURED ON A CPU: a GPU's own limits are not in it at all, so take it for the least it can take, "
+        ". MEASURED ON A CPU, with the router there: the column has it on the GPU, whose own limits are not "
+        "in it at all, so take it for the least it can take, "
         "not for what it takes";
   return text;
 }
@@ -151,8 +165,12 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
     const auto bytes = static_cast<std::int64_t>(trial.metrics.at("device_bytes").value);
     if (least == 0 || bytes < least) least = bytes;
     if (bytes > box.memory_bytes) continue;
-    ComparedPoint point{
-        .configuration = {trial.point->configuration}, .metrics = {}, .keeps_slo = {}, .usd_per_mtok = {}};
+    ComparedPoint point{.configuration = device == DeviceKind::cpu
+                                             ? on_gpu(*trial.point)
+                                             : Configuration{trial.point->configuration},
+                        .metrics = {},
+                        .keeps_slo = {},
+                        .usd_per_mtok = {}};
     point.metrics = carried_over(
         trial.metrics, predicted_ms(*roofline, format_of(*trial.point), floor_ms(trial.bytes, there)),
         profile.workload);

@@ -20,6 +20,7 @@ struct Unit {
 
 constexpr std::array durations = {Unit{"s", 1.0}, Unit{"m", 60.0}, Unit{"h", 3600.0}};
 constexpr std::array response_times = {Unit{"ms", 1.0}, Unit{"s", 1000.0}};
+constexpr std::array plain = {Unit{"", 1.0}};
 constexpr std::array shares = {Unit{"%", 0.01}, Unit{" %", 0.01}};
 constexpr std::array sizes = {Unit{"", 1.0},       Unit{"B", 1.0},       Unit{"KB", 1e3},         Unit{"MB", 1e6},
                               Unit{"GB", 1e9},     Unit{"TB", 1e12},     Unit{"KiB", 1024.0},     Unit{"MiB", 1048576.0},
@@ -66,6 +67,13 @@ std::int64_t parse_bytes(const std::string& flag, const std::string& text) {
   return static_cast<std::int64_t>(*bytes);
 }
 
+double parse_positive(const std::string& flag, const std::string& text) {
+  const std::optional<double> number = number_with_unit(text, plain);
+  if (!number || *number > 1e9)
+    throw InputError(flag, quoted(text), "a number above 0 and at most 1e9, such as 0.25");
+  return *number;
+}
+
 std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -93,6 +101,20 @@ std::pair<std::string, std::string> parse_assignment(const std::string& flag, co
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) throw InputError(flag, quoted(text), accepted);
   return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::vector<std::pair<std::string, std::string>> parse_assignments(const std::string& flag,
+                                                                   const std::vector<std::string>& texts,
+                                                                   const std::string& accepted) {
+  std::vector<std::pair<std::string, std::string>> assignments;
+  for (const std::string& text : texts) {
+    const auto added = parse_assignment(flag, text, accepted);
+    for (const auto& [name, value] : assignments)
+      if (name == added.first)
+        throw InputError(flag, quoted(text) + " beside " + quoted(name + "=" + value), "each name once");
+    assignments.push_back(added);
+  }
+  return assignments;
 }
 
 }  // namespace moetune

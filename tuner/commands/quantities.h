@@ -15,6 +15,9 @@ double parse_duration_seconds(const std::string& flag, const std::string& text);
 // "12GiB", "500MB", "4096" (bytes); decimal and binary units. Bytes, above 0.
 std::int64_t parse_bytes(const std::string& flag, const std::string& text);
 
+// "0.25", "2": prices, years. Above 0, at most 1e9: more is a slip of the finger.
+double parse_positive(const std::string& flag, const std::string& text);
+
 // A whole number in [low, high].
 std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high);
 
@@ -29,5 +32,11 @@ double parse_per_cent(const std::string& flag, const std::string& text);
 
 // "name=value" -> {"name", "value"}; accepted: in words, for the message.
 std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted);
+
+// The same of an option that may be given several times. A name that is given twice is refused: one of the
+// two would be dropped.
+std::vector<std::pair<std::string, std::string>> parse_assignments(const std::string& flag,
+                                                                   const std::vector<std::string>& texts,
+                                                                   const std::string& accepted);
 
 }  // namespace moetune

@@ -1,5 +1,6 @@
 // moetune report: a run directory rendered again: front, verdict, profile, report.html, report.md, front.csv.
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -7,8 +8,8 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/commands/partial_file.h"
 #include "tuner/commands/run_paths.h"
-#include "tuner/durable_file.h"
 #include "tuner/launch_profile.h"
 #include "tuner/metric_history.h"
 #include "tuner/report/front_plot.h"
@@ -39,14 +40,16 @@ ExitCode show_history(const ReportOptions& options) {
 ExitCode run_report(const ReportOptions& options) {
   if (!options.history.empty()) return show_history(options);
   if (options.is_markdown) throw InputError("--markdown", "without --history", "both; report.md is the Markdown of a run");
-  const Conclusion conclusion = conclude(run_named(options.run), options.gate);
+  std::optional<PartialFile> prometheus;
+  if (!options.prometheus.empty()) prometheus.emplace("--prometheus", options.prometheus);
+  const Conclusion conclusion = look_at(run_named(options.run), options.gate);
   if (!conclusion.report.torn.empty()) options.console.warn(conclusion.report.torn);
   options.console.result(draw_front(conclusion.report, terminal_of(1)));
   options.console.result(conclusion.text());
   options.console.document(conclusion.document());
-  if (!options.prometheus.empty()) {
+  if (prometheus) {
     if (!conclusion.profile) throw InputError("--prometheus", "nothing is recommended, so there is no profile", "a run that ended with a recommendation");
-    write_file_atomically(options.prometheus, profile_metrics(launch_profile_from_json(*conclusion.profile, "profile.json")));
+    prometheus->finish(profile_metrics(launch_profile_from_json(*conclusion.profile, "profile.json")));
   }
   return conclusion.code;
 }
@@ -60,7 +63,8 @@ Command add_report_command(CLI::App& program) {
                                      "  moetune report runs/latest --gate lossless\n"
                                      "  moetune report --history runs");
   add_text_option(command, "RUN", options->run, "DIR", "Run directory; default the newest run");
-  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "Choose under another gate than the run asked for");
+  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none",
+                  "Look what another gate would choose; the files of the run stay as they are");
   add_text_option(command, "--history", options->history, "DIR",
                   "Draw each metric over time instead: the profiles and checks below DIR");
   add_flag(command, "--markdown", options->is_markdown, "The history as Markdown");

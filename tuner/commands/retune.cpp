@@ -19,14 +19,6 @@ void finish(PartialFile& file, const std::string& text) {
   file.finish();
 }
 
-std::vector<Evidence> evidence_of(const Metrics& metrics) {
-  std::vector<Evidence> evidence;
-  for (const auto& [metric, m] : metrics)
-    evidence.push_back(
-        {metric, m.value, m.low, m.high, m.p99, m.n, std::string(name_of(m.origin)), m.stopped, m.processes});
-  return evidence;
-}
-
 // The space the baseline was searched in. Empty: this build does not have it any more.
 std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& baseline,
                                     const Console& console) {

@@ -25,11 +25,12 @@
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/nearest.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/counted.h"
+#include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
-#include "tuner/targets/engine_target.h"
-#include "tuner/json_facts.h"
 #include "tuner/price_list.h"
+#include "tuner/targets/engine_target.h"
 #include "tuner/targets/workload_run.h"
 
 namespace moetune {
@@ -72,7 +73,7 @@ std::string default_value(const Study& study, const Knob& knob) {
 
 std::vector<std::string> warnings_about(const GpuReport& gpu) {
   std::vector<std::string> warnings = {
-      "left out on a GPU by this build: expert_cache below 1, miss, prefetch, router=cpu, tensor_parallel above 1"};
+      "left out on a GPU by this build: prefetch with miss=cpu, tensor_parallel above 1"};
   if (std::string words = shared_memory_warning(gpu.facts); !words.empty()) warnings.push_back(std::move(words));
   if (!gpu.power_problem.empty()) warnings.push_back("joules_per_token is not known: " + gpu.power_problem);
   return warnings;
@@ -225,8 +226,9 @@ std::string study_text(const Study& study) {
   if (study.device == DeviceKind::cuda)
     return fmt::format("{}, workload {} ({}){}\ncuda: {}", model, workload.name, shape, notes, gpu_text(study.hardware));
   const std::string why_cpu = study.why_cpu.empty() ? "" : "\nno GPU: " + study.why_cpu;
-  return fmt::format("{}, workload {} ({}){}\n{}: {}, {} threads, {}, {}{}", model, workload.name, shape, notes,
-                     study.hardware.device, study.hardware.cpu_name, study.hardware.cpu_cores, study.hardware.simd,
+  return fmt::format("{}, workload {} ({}){}\n{}: {}, {}, {}, {}{}", model, workload.name, shape, notes,
+                     study.hardware.device, study.hardware.cpu_name,
+                     counted(study.hardware.cpu_cores, "thread"), study.hardware.simd,
                      size_in_words(study.hardware.device_bytes), why_cpu);
 }
 
@@ -345,8 +347,7 @@ Configuration configuration_from_settings(const Study& study, const std::vector<
   Configuration configuration;
   for (const Knob& knob : knobs())
     if (knob.in_default_space && is_choice(study, knob)) configuration.values[std::string(knob.name)] = default_value(study, knob);
-  for (const std::string& setting : settings) {
-    const auto [name, value] = parse_assignment("--set", setting, setting_words);
+  for (const auto& [name, value] : parse_assignments("--set", settings, setting_words)) {
     EngineOptions options;
     set_knob(options, name, value);
     // Canonical, so that the same choice has one spelling everywhere; "native" is a number for the model at hand.

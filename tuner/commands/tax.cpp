@@ -1,6 +1,6 @@
-// moetune tax: where the time of a decoded token and of a prompt goes on the CPU, beside a dense model of the
-// same size at work. In this process: what is compared are parts of one run, not runs of several processes.
-// Start at run_tax().
+// moetune tax: where the time of a decoded token and of a prompt goes, beside a dense model of the same size
+// at work. In this process: what is compared are parts of one run, not runs of several processes. Start at
+// run_tax().
 #include <array>
 #include <fstream>
 #include <limits>
@@ -20,6 +20,7 @@
 #include "engine/sync_tax/nsys_reader.h"
 #include "engine/sync_tax/timeline.h"
 #include "engine/sync_tax/torch_reader.h"
+#include "kernels/device_trace.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/partial_file.h"
@@ -159,11 +160,24 @@ std::string conclusion(const TaxResult& tax, const std::optional<TaxResult>& den
 std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
   std::string text = fmt::format(
       "Means over the middle half of the steps of {} recorded runs, against as many that were not; {:.0f} ns "
-      "per record taken out. "
-      "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
-      "router's choice "
-      "before the experts can start, and expert loading the reading of experts that are not resident.",
-      tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns);
+      "per record taken out. ",
+      tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns + tax.cost.around_ns);
+  text +=
+      tax.is_of_kernels
+          ? "On a GPU a launch gap is time in which it has nothing to do although the host does not hold it "
+            "up, synchronisation time in which it has run out of work because the host waits or decides, and "
+            "expert loading looking up and bringing in experts that are not resident."
+          : "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
+            "router's choice before the experts can start, and expert loading the reading of experts that "
+            "are not resident.";
+  if (tax.use.busy_percent || tax.use.link_gb_per_s)
+    text += fmt::format(
+        " By the driver's counters, without recording: a kernel runs {} of the time, {} come over the link.",
+        tax.use.busy_percent ? fmt::format("{:.0f} %", *tax.use.busy_percent) : "an unknown part",
+        tax.use.link_gb_per_s ? fmt::format("{:.2f} GB/s", *tax.use.link_gb_per_s) : "unknown GB/s");
+  if (tax.unlabelled_kernels > 0)
+    text += fmt::format(" {} kernels could not be told apart and count as other compute.",
+                        tax.unlabelled_kernels);
   if (!dense_name.empty())
     text += " Beside it: " + dense_name +
             ", generated weights, as many parameters at work per token, all of them dense.";
@@ -171,7 +185,7 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
 }
 
 void write_timeline(PartialFile& file, const TaxResult& tax, const std::string& title) {
-  const std::string text = timeline_of(tax.last_steps, tax.last_intervals, title);
+  const std::string text = timeline_of(tax.last_steps, tax.last_intervals, title, tax.last_records);
   file.write(text.data(), text.size());
   file.finish();
 }
@@ -207,9 +221,9 @@ ExitCode run_tax(const TaxOptions& options) {
   if (studies.size() != 1)
     throw InputError("--workload", "'" + options.common.workload + "'", "one workload for tax");
   const Study& study = studies.front();
-  if (study.device != DeviceKind::cpu)
-    throw InputError("--device", "cuda: kernels are not recorded by this build",
-                     "cpu; nsys or the PyTorch profiler record a GPU");
+  if (study.device == DeviceKind::cuda)
+    if (const std::string problem = DeviceTrace::why_not(); !problem.empty())
+      throw InputError("--device", "cuda: kernels cannot be recorded here: " + problem, "cpu");
   const Configuration configuration = configuration_from_settings(study, options.settings);
   if (const auto objection = study.objection(configuration)) {
     if (is_about_memory(study, configuration))
@@ -248,7 +262,12 @@ ExitCode run_tax(const TaxOptions& options) {
                              {"recording",
                               {{"inside_ns", tax.cost.inside_ns},
                                {"outside_ns", tax.cost.outside_ns},
+                               {"around_ns", tax.cost.around_ns},
+                               {"awaited_ns", tax.cost.awaited_ns},
+                               {"unlabelled_kernels", tax.unlabelled_kernels},
                                {"runs", tax.recorded_runs}}}};
+  if (tax.use.busy_percent) document["driver"]["busy_percent"] = *tax.use.busy_percent;
+  if (tax.use.link_gb_per_s) document["driver"]["link_gb_per_s"] = *tax.use.link_gb_per_s;
   if (study.model.is_synthetic) document["synthetic_weights"] = true;
   if (dense)
     document["dense_twin"] = {{"name", dense_name},
@@ -261,6 +280,8 @@ ExitCode run_tax(const TaxOptions& options) {
   print_phase(console, "prefill, one prompt", tax.prefill, dense ? &dense->prefill : nullptr);
   if (!tax.rounds.empty()) {
     console.result(rounds_table(tax.rounds) + "\n");
+    console.result(task_text(tax.task) + "\n");
+    document["task"] = to_json_value(tax.task);
     for (const RoundTax& round : tax.rounds) document["rounds"].push_back(to_json_value(round.whole));
   }
   if (options.sweep) {
@@ -305,8 +326,9 @@ Command add_tax_command(CLI::App& program) {
   add_flag(command, "--no-dense", options->without_dense, "Without the dense model beside it");
   add_flag(command, "--sweep", options->sweep,
            "Also the tax against sequences side by side (1 to 32) and against prompt length");
-  add_text_option(command, "--timeline", options->timeline, "FILE",
-                  "Write the last recorded run as a Chrome trace");
+  add_text_option(
+      command, "--timeline", options->timeline, "FILE",
+      "Write the last recorded run as a Chrome trace; of a GPU with its kernels, as --import reads them");
   add_text_option(
       command, "--import", options->import, "FILE",
       "A trace of another server instead: nsys export --type sqlite, or torch.profiler's JSON (also .gz)");

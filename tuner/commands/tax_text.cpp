@@ -215,6 +215,13 @@ std::string rounds_table(const std::vector<RoundTax>& rounds) {
   return table.text();
 }
 
+std::string task_text(const Breakdown& task) {
+  if (!task.refused.empty()) return "The whole task: no breakdown: " + task.refused;
+  return fmt::format("The whole task: {} ms (task_ms of a trial), of it tax {} ms, {} (task_tax_ms).",
+                     ms_text(task.token_ns), ms_text(task.tax_ns()),
+                     share_text(task.tax_ns(), task.token_ns));
+}
+
 std::string imported_text(const std::string& file, const ImportedTrace& trace, std::int64_t tokens) {
   std::string text = fmt::format("{}: {} kernels and {} copies on {} device{}\n", file, trace.kernels,
                                  trace.copies, trace.devices.size(), trace.devices.size() == 1 ? "" : "s");

@@ -32,6 +32,8 @@ std::string rows_table(const std::vector<BreakdownColumn>& columns);
 std::string slowest_text(const PhaseTax& phase);
 // One line per round: its time, its tax and the tax so far.
 std::string rounds_table(const std::vector<RoundTax>& rounds);
+// Time and tax of the whole, beside what trials call them.
+std::string task_text(const Breakdown& task);
 
 // Of a server's trace: per device its parts; tokens: how many steps the trace holds, to divide by (0: not
 // told).

@@ -25,6 +25,7 @@
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/trace_report.h"
+#include "tuner/counted.h"
 
 namespace moetune {
 namespace {
@@ -53,10 +54,8 @@ Model open_model(const TraceOptions& options, DeviceKind device) {
                      "a Mixture-of-Experts model");
   model.checkpoint->check_finite();
   model.options.cpu_threads = options.common.threads;
-  for (const std::string& setting : options.settings) {
-    const auto [knob, value] = parse_assignment("--set", setting, setting_words);
+  for (const auto& [knob, value] : parse_assignments("--set", options.settings, setting_words))
     set_knob(model.options, knob, value);
-  }
   return model;
 }
 
@@ -133,7 +132,24 @@ void finish(const TraceOptions& options, const TraceReport& report) {
   if (!options.out.empty()) options.common.console.log("trace: " + options.out);
 }
 
+// A trace brings its own texts, and alone it needs no model: what would say something about either is refused
+// where it would change nothing.
+void refuse_what_a_file_settles(const TraceOptions& options) {
+  const CommonOptions usual;
+  const auto refuse_with = [](const char* flag, const std::string& with, const std::string& accepted) {
+    throw InputError(flag, "given with " + with + ": it would change nothing", accepted);
+  };
+  if (options.common.workload != usual.workload) refuse_with("--workload", "--from", "one of the two");
+  if (options.sequences != default_sequences) refuse_with("--sequences", "--from", "one of the two");
+  if (!options.no_check) return;
+  if (!options.settings.empty()) refuse_with("--set", "--from and --no-check", "--from without --no-check");
+  if (options.common.model != usual.model)
+    refuse_with("--model", "--from and --no-check",
+                "--from without --no-check: the trace says of which model it is");
+}
+
 ExitCode run_trace_command(const TraceOptions& options) {
+  if (!options.from.empty()) refuse_what_a_file_settles(options);
   const Console& console = options.common.console;
   TraceReport report;
   std::optional<PartialFile> file;
@@ -161,8 +177,9 @@ ExitCode run_trace_command(const TraceOptions& options) {
                                                   std::int64_t{limits.context_tokens} * options.sequences);
       const TracePlan plan =
           plan_of(text, kinds_of(text, *model.checkpoint, options), workload, options.sequences);
-      report.text = fmt::format("{}, {} sequences of {} + {} tokens", text.description, options.sequences,
-                                workload.prompt_tokens, workload.output_tokens);
+      report.text =
+          fmt::format("{}, {} of {} + {} tokens", text.description, counted(options.sequences, "sequence"),
+                      workload.prompt_tokens, workload.output_tokens);
       Engine engine(model.checkpoint, model.options, limits);
       console.log("recording " + report.text);
       report.trace = record_trace(engine, plan);

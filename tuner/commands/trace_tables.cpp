@@ -5,6 +5,7 @@
 
 #include "tuner/commands/table.h"
 #include "tuner/commands/trace_report.h"
+#include "tuner/counted.h"
 
 namespace moetune {
 namespace {
@@ -134,10 +135,11 @@ std::string hot_text(const TraceAnalysis& analysis) {
 
 std::string tables_of(const TraceReport& report) {
   const RoutingTrace& trace = report.trace;
-  std::string text = wrapped(
-      fmt::format("{}: {} tokens, {} of them decoded; {} layers that route, {} of {} experts each",
-                  trace.model, trace.tokens(), trace.decode_tokens(), trace.layers, trace.k, trace.experts),
-      kWidth, 0);
+  std::string text = wrapped(fmt::format("{}: {}, {} of them decoded; {}, {} of {} each", trace.model,
+                                         counted(trace.tokens(), "token"), trace.decode_tokens(),
+                                         counted(trace.layers, "layer that routes", "layers that route"),
+                                         trace.k, counted(trace.experts, "expert")),
+                             kWidth, 0);
   text += "\n" + wrapped(report.text, kWidth, 0) + "\n\n";
   text += statistics_text(report);
   text += "\n\nHit rate of decode steps, replayed. static: the best set that never changes,\nwith hindsight";

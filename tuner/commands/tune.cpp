@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "moetune/build_info.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
 #include "tuner/commands/box_facts_of.h"
@@ -24,8 +23,10 @@
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_requests.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
+#include "tuner/counted.h"
 #include "tuner/doctor/box_json.h"
 #include "tuner/interruption.h"
 #include "tuner/json_facts.h"
@@ -43,8 +44,6 @@ namespace {
 
 constexpr auto default_objectives = "tpot_ms,kl_mean,device_bytes";
 constexpr auto synthetic_objectives = "tpot_ms,output_snr_db,device_bytes";
-// Of --timing, for one turn of the final round: a process says less the longer it is listened to than another one does.
-constexpr double turn_share = 0.25;
 
 struct TuneOptions {
   CommonOptions common;
@@ -89,12 +88,6 @@ LegalSet legal_set(const Study& study, const SearchSpace& space) {
   }
 }
 
-std::string slo_text(const TuneOptions& options, const Study& study) {
-  if (!options.slo.empty()) return options.slo;
-  const Slo& slo = study.workload.slo;
-  return slo.metric.empty() ? "" : fmt::format("{}={:g}ms", slo.metric, slo.limit_ms);
-}
-
 // What cannot be known of synthetic weights cannot be searched for.
 std::string objectives_of(const TuneOptions& options, const Study& study) {
   if (study.model.is_synthetic && options.objectives == default_objectives) return synthetic_objectives;
@@ -102,22 +95,16 @@ std::string objectives_of(const TuneOptions& options, const Study& study) {
 }
 
 RunRequest request_of(const TuneOptions& options, const Study& study, const SearchSpace& space, const Configuration& default_one) {
-  RunRequest request;
-  request.model = study.model.name;
-  request.model_hash = study.model.content_hash;
-  request.workload = study.workload.name;
+  RunRequest request = run_request_of(study, default_one);
   request.space = space.name;
   request.space_hash = space.hash();
   request.searcher = options.searcher;
   for (const Objective& objective : objectives_named(objectives_of(options, study))) request.objectives.push_back(objective.metric);
   request.seed = options.common.seed;
-  request.default_configuration = to_json_value(default_one);
-  request.conditions = study.conditions;
   request.gate = options.gate;
-  request.slo = slo_text(options, study);
+  if (!options.slo.empty()) request.slo = options.slo;
   request.slo_asked = !options.slo.empty();
   request.command = options.command_line;
-  request.build = fmt::format("{} {}", build_info::version, build_info::commit);
   return request;
 }
 
@@ -200,15 +187,11 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   if (!run.notice().empty()) console.warn(run.notice());
 
   Progress progress(stderr, terminal_of(2), console.quiet);
-  TuneRequest request;
-  request.default_configuration = default_one;
-  request.objection = study.objection;
-  request.objectives = objectives;
+  TuneRequest request = tune_request_of(study, default_one, objectives, options.common.seed, progress);
   request.acceptable = [&](const Trial& trial) {
     const GateVerdict verdict = judge(trial.metrics, gate).verdict;
     return verdict == GateVerdict::met || (verdict == GateVerdict::unknown && keeps_accuracy(trial.configuration, default_one));
   };
-  request.seed = options.common.seed;
   request.max_trials = options.max_trials;
   if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;
   request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
@@ -226,7 +209,9 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     neighbours.look();
     progress.show(status);
   };
-  request.on_message = [&](const std::string& line) { progress.message(line); };
+  request.on_remark = [&](const std::string& line) {
+    if (!console.quiet) progress.message(line);
+  };
   request.stops_before_final_round = seat != nullptr;
   TrialRunnerSettings runner_settings = options.target.runner_settings(study, options.timing_seconds);
   runner_settings.seat = seat;
@@ -237,9 +222,12 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
-  console.result(fmt::format("{} trials{} in {} of measuring; {}\n", log.trials().size(),
-                             log.measured_again().empty() ? "" : fmt::format(" and {} turns of the final round", log.measured_again().size()),
-                             duration_text(result.measuring_seconds), result.why));
+  console.result(fmt::format(
+      "{}{} in {} of measuring; {}\n", counted(log.trials().size(), "trial"),
+      log.measured_again().empty()
+          ? ""
+          : fmt::format(" and {} of the final round", counted(log.measured_again().size(), "turn")),
+      duration_text(result.measuring_seconds), result.why));
   console.result(draw_front(conclusion.report, terminal_of(1)));
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
@@ -257,8 +245,9 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   }
   if (interrupted) {
     outcome.code = ExitCode::interrupted;
-    console.warn(fmt::format("moetune: interrupted after {} trials; 'moetune tune --resume --run {}' with the same options goes on",
-                             log.trials().size(), run.path()));
+    console.warn(fmt::format(
+        "moetune: interrupted after {}; 'moetune tune --resume --run {}' with the same options goes on",
+        counted(log.trials().size(), "trial"), run.path()));
   }
   return outcome;
 }

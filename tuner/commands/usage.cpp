@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "engine/facts/error.h"
 #include "tuner/commands/nearest.h"
 
@@ -24,18 +26,12 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 [[noreturn]] void refuse(const std::string& where, const std::string& word, const std::string& kind,
                          const std::vector<std::string>& accepted) {
   const std::string found = "unknown " + kind + " '" + word + "'";
   const std::string closest = nearest(word, accepted);
   if (!closest.empty()) throw InputError(where, found + ", did you mean " + closest + "?", "");
-  throw InputError(where, found, joined(accepted));
+  throw InputError(where, found, fmt::format("{}", fmt::join(accepted, ", ")));
 }
 
 }  // namespace
@@ -58,8 +54,24 @@ void refuse_unknown_words(const CLI::App& program) {
   }
 }
 
-std::string message_of(const CLI::ParseError& error) {
+namespace {
+
+// "SHELL is required" -> what it is, as --help has it.
+std::string missing(const CLI::App& program, const std::string& name) {
+  for (const CLI::App* command : program.get_subcommands())
+    for (const CLI::Option* option : command->get_options())
+      if (option->get_name() == name)
+        return command->get_name() + ": " + name + " is not given (accepted: " + option->get_type_name() +
+               ": " + option->get_description() + ")";
+  return name + " is not given";
+}
+
+}  // namespace
+
+std::string message_of(const CLI::App& program, const CLI::ParseError& error) {
   const std::string text = error.what();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    return missing(program, text.substr(0, text.find(" is required")));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string flag = text.substr(0, text.find(':'));
     if (text.find(" required ") != std::string::npos && text.find("missing") != std::string::npos)

@@ -11,6 +11,6 @@ namespace moetune {
 void refuse_unknown_words(const CLI::App& program);
 
 // CLI11's complaint in our words.
-std::string message_of(const CLI::ParseError& error);
+std::string message_of(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace moetune

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/knobs.h"
@@ -13,11 +15,14 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/counted.h"
 #include "tuner/hardware_catalogue.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/launch_profile.h"
+#include "tuner/nightly_record.h"
 #include "tuner/objective.h"
+#include "tuner/possible_values.h"
 #include "tuner/problems.h"
 #include "tuner/run_directory.h"
 #include "tuner/search_space.h"
@@ -38,6 +43,49 @@ void check_knob(const std::string& name, const std::string& value) {
   set_knob(ignored, name, value);
 }
 
+void check_configuration(const std::map<std::string, std::string>& values, const std::string& where) {
+  for (const auto& [name, value] : values)
+    attempt([&] {
+      try {
+        check_knob(name, value);
+      } catch (const InputError& error) {
+        refuse(where + "." + name, error.what(), "");
+      }
+    });
+}
+
+void check_point(const ProfilePoint& point, const std::string& where) {
+  check_configuration(point.configuration, where + "configuration");
+  check_possible(metrics_of(point), where + "evidence");
+}
+
+LaunchProfile checked_profile(const nlohmann::json& document, const std::string& file) {
+  LaunchProfile profile = launch_profile_from_json(document, file);
+  check_point(profile.recommended, file + ": ");
+  for (std::size_t i = 0; i < profile.front.size(); ++i)
+    check_point(profile.front[i], fmt::format("{}: front[{}].", file, i));
+  if (profile.default_point) check_point(*profile.default_point, file + ": default.");
+  if (profile.runner_up) check_point(*profile.runner_up, file + ": runner_up.");
+  for (std::size_t i = 0; i < profile.confirmations.size(); ++i) {
+    ProfilePoint point;
+    point.evidence = profile.confirmations[i].evidence;
+    check_possible(metrics_of(point), fmt::format("{}: confirmations[{}].evidence", file, i));
+  }
+  return profile;
+}
+
+TrialLogContents checked_log(const std::string& file) {
+  TrialLogContents log = read_trial_log(file);
+  for (const std::vector<Trial>* trials : {&log.trials, &log.measured_again})
+    for (const Trial& trial : *trials) {
+      const std::string where =
+          fmt::format("{}: trial {}{}: ", file, trial.number, trial.turn ? ", measured again" : "");
+      check_configuration(trial.configuration.values, where + "configuration");
+      check_possible(trial.metrics, where + "metrics");
+    }
+  return log;
+}
+
 // Names are looked up by functions that speak of the flag they usually come from.
 template <class LookUp>
 void look_up(const std::string& place, LookUp look_up) {
@@ -50,13 +98,14 @@ void look_up(const std::string& place, LookUp look_up) {
 
 std::string words_of(const TrialLogContents& log) {
   const std::size_t turns = log.measured_again.size();
-  return std::to_string(log.trials.size()) + " trials" +
-         (turns == 0 ? "" : " and " + std::to_string(turns) + " turns of final rounds") + (log.torn.empty() ? "" : "; " + log.torn);
+  return counted(log.trials.size(), "trial") +
+         (turns == 0 ? "" : " and " + counted(turns, "turn") + " of final rounds") +
+         (log.torn.empty() ? "" : "; " + log.torn);
 }
 
-// What was drawn from the trials must still be about them: a point is a trial of the log with its configuration.
-void check_front(const std::string& file, const TrialLogContents& log) {
-  const nlohmann::json document = read_json_file(file);
+// What was drawn from the trials must still be about them: a point is a trial of the log with its
+// configuration. log: nullptr: it is not at hand.
+void check_front(const nlohmann::json& document, const std::string& file, const TrialLogContents* log) {
   const JsonFields fields(document, file);
   fields.integer("schema", 1, 1);
   for (const char* text : {"model", "model_hash", "workload", "gate", "reason"}) fields.text(text);
@@ -67,58 +116,97 @@ void check_front(const std::string& file, const TrialLogContents& log) {
       const JsonFields parts(point, where);
       const std::int64_t number = parts.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
       const Configuration configuration = configuration_from_json(parts.object("configuration"), parts.place("configuration"));
-      metrics_from_json(parts.object("metrics"), parts.place("metrics"));
-      const auto trial = std::ranges::find(log.trials, number, &Trial::number);
-      if (trial == log.trials.end()) return refuse(parts.place("trial"), std::to_string(number), "a trial of trials.jsonl");
+      check_configuration(configuration.values, parts.place("configuration"));
+      check_possible(metrics_from_json(parts.object("metrics"), parts.place("metrics")),
+                     parts.place("metrics"));
+      if (log == nullptr) return;
+      const auto trial = std::ranges::find(log->trials, number, &Trial::number);
+      if (trial == log->trials.end())
+        return refuse(parts.place("trial"), std::to_string(number), "a trial of trials.jsonl");
       if (trial->configuration != configuration)
         refuse(parts.place("configuration"), configuration.key(), "that of trial " + std::to_string(number) + ", " + trial->configuration.key());
     });
   }
 }
 
+RunRequest checked_request(const nlohmann::json& document, const std::string& file) {
+  RunRequest request = run_request_from_json(document, file);
+  look_up(file + ": gate", [&] { gate_named(request.gate); });
+  for (const std::string& metric : request.objectives)
+    look_up(file + ": objectives", [&] { objectives_named(metric); });
+  if (!request.slo.empty()) look_up(file + ": slo", [&] { parse_slo(request.slo); });
+  attempt([&] {
+    const std::string where = file + ": default_configuration";
+    check_configuration(configuration_from_json(request.default_configuration, where).values, where);
+  });
+  return request;
+}
+
 // Each file by itself: one that is wrong hides nothing of the others.
 std::string checked_run(const std::string& path) {
   const std::string request_file = path + "/request.json";
-  attempt([&] {
-    const RunRequest request = run_request_from_json(read_json_file(request_file), request_file);
-    look_up(request_file + ": gate", [&] { gate_named(request.gate); });
-    for (const std::string& metric : request.objectives)
-      look_up(request_file + ": objectives", [&] { objectives_named(metric); });
-    if (!request.slo.empty()) look_up(request_file + ": slo", [&] { parse_slo(request.slo); });
-  });
+  attempt([&] { checked_request(read_json_file(request_file), request_file); });
   const std::string hardware_file = path + "/hardware.json";
   attempt([&] { hardware_from_json(read_json_file(hardware_file), hardware_file); });
   TrialLogContents log;
-  if (fs::exists(path + "/trials.jsonl")) attempt([&] { log = read_trial_log(path + "/trials.jsonl"); });
-  if (fs::exists(path + "/profile.json")) attempt([&] { load_launch_profile(path + "/profile.json"); });
-  if (fs::exists(path + "/front.json")) attempt([&] { check_front(path + "/front.json", log); });
+  if (fs::exists(path + "/trials.jsonl")) attempt([&] { log = checked_log(path + "/trials.jsonl"); });
+  const auto check_file = [&](const char* name, const auto& check) {
+    const std::string file = path + "/" + name;
+    if (fs::exists(file)) attempt([&] { check(read_json_file(file), file); });
+  };
+  check_file("profile.json", checked_profile);
+  check_file("front.json", [&](const nlohmann::json& document, const std::string& file) {
+    check_front(document, file, &log);
+  });
   return "a run of " + words_of(log);
+}
+
+// A run's front by itself; the run's trials are looked up where they lie beside it.
+std::string checked_front(const nlohmann::json& document, const std::string& file) {
+  const std::string trials = (fs::path(file).parent_path() / "trials.jsonl").string();
+  TrialLogContents log;
+  if (fs::exists(trials)) attempt([&] { log = read_trial_log(trials); });
+  check_front(document, file, fs::exists(trials) ? &log : nullptr);
+  return "the front of a run, " + counted(document["points"].size(), "point");
 }
 
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
   if (!fs::exists(path)) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
   if (fs::is_directory(path)) return checked_run(path);
-  if (path.ends_with(".jsonl")) return "a log of " + words_of(read_trial_log(path));
+  if (path.ends_with(".jsonl")) return "a log of " + words_of(checked_log(path));
   const nlohmann::json document = read_json_file(path);
-  if (document.is_object() && document.contains("parameters")) {
+  const auto has = [&](const char* field) { return document.is_object() && document.contains(field); };
+  if (has("parameters")) {
     // Numbers that a model or machine gives are not known here; the largest that any could have stand in.
     const SearchSpace space = search_space_from_json(document, path, check_knob, {{"native", 64}, {"cores", 256}});
-    return "a search space of " + std::to_string(space.parameters.size()) + " parameters";
+    return "a search space of " + counted(space.parameters.size(), "parameter");
   }
-  if (document.is_object() && document.contains("boxes")) {
+  if (has("boxes")) {
     const nlohmann::json& boxes = document["boxes"];
     const bool is_catalogue = boxes.is_array() && !boxes.empty() && boxes.front().is_object() && boxes.front().contains("memory_gb");
-    if (is_catalogue) return "a catalogue of " + std::to_string(hardware_catalogue_from_json(document, path).size()) + " boxes";
-    return "prices of " + std::to_string(price_list_from_json(document, path).boxes.size()) + " boxes";
+    if (is_catalogue)
+      return "a catalogue of " + counted(hardware_catalogue_from_json(document, path).size(), "box", "boxes");
+    return "prices of " + counted(price_list_from_json(document, path).boxes.size(), "box", "boxes");
   }
-  if (document.is_object() && document.contains("schema")) {
-    const LaunchProfile profile = launch_profile_from_json(document, path);
+  // What a run directory holds comes before a profile: all of it has a schema number.
+  if (has("staleness")) return "a nightly check: " + nightly_entry_from_json(document, path).verdict;
+  if (has("points")) return checked_front(document, path);
+  if (has("default_configuration"))
+    return "the request of a run, model " + checked_request(document, path).model;
+  if (has("device") && has("gpu_count"))
+    return "the hardware of a run, " + hardware_from_json(document, path).device;
+  if (has("configuration") || has("evidence") || has("front")) {
+    const LaunchProfile profile = checked_profile(document, path);
     return "a launch profile for " + profile.model + ", workload " + profile.workload.name;
   }
-  if (document.is_object() && document.contains("prompt_tokens"))
-    return "a workload, " + workload_from_json(document, path).name;
-  throw InputError(path, "no field says what it is", "a space (parameters), a profile (schema), a workload (prompt_tokens), a catalogue or prices (boxes)");
+  if (has("prompt_tokens")) return "a workload, " + workload_from_json(document, path).name;
+  throw InputError(path, "no field says what it is",
+                   "a space (parameters), a profile (configuration, evidence, front), a workload "
+                   "(prompt_tokens), a catalogue "
+                   "or prices (boxes), a run's request (default_configuration), hardware (device, "
+                   "gpu_count), front (points) "
+                   "or check (staleness)");
 }
 
 ExitCode run_validate(const ValidateOptions& options) {

@@ -94,6 +94,18 @@ std::string title_of(const Comparison& comparison) {
 
 }  // namespace
 
+std::vector<std::string> comparison_headings(const Comparison& comparison) {
+  std::vector<std::string> headings;
+  for (const ComparedBox& box : comparison.boxes)
+    headings.push_back(box.box + (box.is_predicted ? " (predicted)" : ""));
+  for (std::string ComparedBox::* const more : {&ComparedBox::model, &ComparedBox::from}) {
+    const std::vector<std::string> before = headings;
+    for (std::size_t i = 0; i < headings.size(); ++i)
+      if (std::ranges::count(before, before[i]) > 1) headings[i] += ", " + comparison.boxes[i].*more;
+  }
+  return headings;
+}
+
 std::vector<ComparisonRow> comparison_rows(const Comparison& comparison) {
   std::vector<ComparisonRow> rows;
   const auto add = [&](const std::string& name, const std::function<std::string(const ComparedBox&)>& cell) {
@@ -158,8 +170,10 @@ std::vector<std::string> comparison_remarks(const Comparison& comparison) {
 
 json to_json_value(const Comparison& comparison) {
   json boxes = json::array();
+  const std::vector<std::string> headings = comparison_headings(comparison);
   for (const ComparedBox& box : comparison.boxes) {
     json entry = {{"box", box.box},
+                  {"heading", headings[boxes.size()]},
                   {"model", box.model},
                   {"from", box.from},
                   {"origin", box.is_predicted ? "predicted" : "measured"},
@@ -198,8 +212,8 @@ json to_json_value(const Comparison& comparison) {
 std::string comparison_markdown(const Comparison& comparison) {
   std::string heading = "| |";
   std::string line = "|---|";
-  for (const ComparedBox& box : comparison.boxes) {
-    heading += " " + markdown_text(box.box) + " |";
+  for (const std::string& box : comparison_headings(comparison)) {
+    heading += " " + markdown_text(box) + " |";
     line += "---|";
   }
   std::string text = "# Boxes side by side\n\n" + markdown_text(title_of(comparison)) + ".\n\n" + heading +
@@ -217,7 +231,7 @@ std::string comparison_markdown(const Comparison& comparison) {
 
 std::string comparison_html(const Comparison& comparison) {
   std::vector<std::string> headings{""};
-  for (const ComparedBox& box : comparison.boxes) headings.push_back(box.box);
+  for (const std::string& box : comparison_headings(comparison)) headings.push_back(box);
   std::vector<HtmlRow> rows;
   for (const ComparisonRow& row : comparison_rows(comparison)) {
     HtmlRow cells{html_text(row.name)};

@@ -10,6 +10,10 @@
 
 namespace moetune {
 
+// What stands above each box's column: its name, "(predicted)" where it was not measured, and where two would
+// be the same also the model, or the file it comes from.
+std::vector<std::string> comparison_headings(const Comparison& comparison);
+
 // One figure of all boxes.
 struct ComparisonRow {
   std::string name;                // "tpot_ms (ms per token)"

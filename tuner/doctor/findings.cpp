@@ -1,4 +1,5 @@
 #include "tuner/doctor/findings.h"
+#include "tuner/counted.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -163,11 +164,11 @@ void add_host(const BoxFacts& box, Findings& findings) {
                         "what lies there is slow the first time it is touched",
                         "swapoff -a brings it back; a smaller model or expert_quant leaves room"});
   if (box.memory_kills.value_or(0) > 0)
-    findings.push_back(
-        {"memory_kills", Severity::warning,
-         fmt::format("the kernel has killed {} processes for lack of memory", *box.memory_kills),
-         "a server that restarts by itself looks like a slow one",
-         "a smaller model, expert_quant, or more memory; dmesg names who was killed"});
+    findings.push_back({"memory_kills", Severity::warning,
+                        fmt::format("the kernel has killed {} for lack of memory",
+                                    counted(*box.memory_kills, "process", "processes")),
+                        "a server that restarts by itself looks like a slow one",
+                        "a smaller model, expert_quant, or more memory; dmesg names who was killed"});
   if (box.quota_cores && *box.quota_cores < static_cast<double>(box.machine_cores))
     findings.push_back(
         {"cpu_quota", box.throttled_share.value_or(0.0) > 0.05 ? Severity::warning : Severity::remark,

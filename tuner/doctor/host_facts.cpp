@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <map>
 #include <sstream>
+
+#include "tuner/named_numbers.h"
 
 namespace moetune {
 namespace {
@@ -24,36 +25,22 @@ std::optional<std::string> text_of(const fs::path& path) {
   return text.str();
 }
 
-// Lines "name: 123 kB" or "name 123".
-std::map<std::string, std::int64_t> numbers_by_name(const std::string& text) {
-  std::map<std::string, std::int64_t> numbers;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string name;
-    std::int64_t number = 0;
-    if (!(words >> name >> number)) continue;
-    if (name.ends_with(':')) name.pop_back();
-    numbers[name] = number;
-  }
-  return numbers;
-}
-
 std::optional<std::int64_t> swapped_pages(const fs::path& root) {
   const auto text = text_of(root / "proc/vmstat");
   if (!text) return std::nullopt;
-  const auto numbers = numbers_by_name(*text);
+  const auto numbers = named_numbers(*text);
   if (!numbers.contains("pswpin") || !numbers.contains("pswpout")) return std::nullopt;
-  return numbers.at("pswpin") + numbers.at("pswpout");
+  return static_cast<std::int64_t>(numbers.at("pswpin") + numbers.at("pswpout"));
 }
 
 void read_memory(const fs::path& root, BoxFacts& box) {
   const auto text = text_of(root / "proc/meminfo");
   if (!text) return;
-  const auto numbers = numbers_by_name(*text);
+  const auto numbers = named_numbers(*text);
   const auto bytes = [&](const char* name) -> std::optional<std::int64_t> {
     const auto found = numbers.find(name);
-    return found == numbers.end() ? std::nullopt : std::optional(found->second * 1024);
+    if (found == numbers.end()) return std::nullopt;
+    return static_cast<std::int64_t>(found->second * 1024);
   };
   box.host_bytes = bytes("MemTotal").value_or(0);
   box.available_bytes = bytes("MemAvailable");
@@ -110,8 +97,8 @@ std::vector<int> numbers_in_list(const std::string& list) {
 }
 
 std::optional<double> throttled_share_in(const std::string& cpu_stat) {
-  const auto numbers = numbers_by_name(cpu_stat);
-  if (!numbers.contains("nr_periods") || !numbers.contains("nr_throttled") || numbers.at("nr_periods") <= 0)
+  const auto numbers = named_numbers(cpu_stat);
+  if (!numbers.contains("nr_periods") || !numbers.contains("nr_throttled") || numbers.at("nr_periods") == 0)
     return std::nullopt;
   return static_cast<double>(numbers.at("nr_throttled")) / static_cast<double>(numbers.at("nr_periods"));
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tuner/serving/confirmation.h"
+
 namespace moetune {
 
 ServerCommand command_head(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names,
@@ -14,6 +16,9 @@ ServerCommand command_head(const LaunchProfile& profile, const ServerTable& tabl
     result.caution +=
         std::string(result.caution.empty() ? "" : "; ") + "FOLDED: several layers shared one set of weights";
   if (!result.caution.empty()) result.caution += " (" + profile.model + ")";
+  if (is_refuted(profile.confirmations))
+    result.caution += std::string(result.caution.empty() ? "" : "; ") +
+                      "REFUTED by a server that ran this profile: see below";
   result.title = fmt::format("{}, workload {}, for {}", profile.model, profile.workload.name, table.name);
   result.command = table.command;
   result.config_flag = table.config_flag;
@@ -29,6 +34,7 @@ ServerCommand command_head(const LaunchProfile& profile, const ServerTable& tabl
       fmt::format("Measured by moetune's own engine on {}; what {} makes of it is a hypothesis until "
                   "'moetune confirm' has measured that",
                   on_gpu ? profile.hardware.device : "a CPU, " + profile.hardware.cpu_name, table.name));
+  for (const std::string& line : confirmation_lines(profile.confirmations)) result.remarks.push_back(line);
   if (!on_gpu && table.device == "gpu")
     result.remarks.push_back(
         table.name + " runs on GPUs, this profile was measured on a CPU: its times say nothing about them");

@@ -47,12 +47,15 @@ std::string final_words(const RunReport& report) {
                         finalist.ratio ? ratio_text(*finalist.ratio) : "failed (" + finalist.failure + ")");
     better += finalist.ratio && is_better(*finalist.ratio, objective) ? 1 : 0;
   }
+  const std::size_t finalists = round.finalists.size() - 1;
+  const std::string who = finalists == 1 ? fmt::format("the finalist is {}better", better == 1 ? "" : "not ")
+                                         : fmt::format("{} of {} finalists {} better",
+                                                       better == 0 ? "none" : std::to_string(better),
+                                                       finalists, better == 1 ? "is" : "are");
   return fmt::format(
-      "Measured again in turns with the default, {} times in fresh processes, {} of {} finalists {} better "
-      "than it in {} "
-      "beyond doubt (the value over the default's in the same pass): {}.",
-      round.passes, better == 0 ? "none" : std::to_string(better), round.finalists.size() - 1,
-      better == 1 ? "is" : "are", objective.metric, each);
+      "Measured again in turns with the default, {} times in fresh processes, {} than it in {} beyond doubt "
+      "(the value over the default's in the same pass): {}.",
+      round.passes, who, objective.metric, each);
 }
 
 std::string final_section(const RunReport& report) {

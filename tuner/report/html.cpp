@@ -10,6 +10,7 @@
 #include "tuner/report/metric_column.h"
 #include "tuner/report/page_data.h"
 #include "tuner/report/run_facts.h"
+#include "tuner/serving/confirmation.h"
 
 namespace moetune {
 namespace {
@@ -61,6 +62,8 @@ std::string what_to_launch(const RunReport& report) {
     return html_section("launch", "What to launch", html + html_paragraph(against_default_words(report)));
   }
   const Trial& chosen = report.trial(*verdict.recommended);
+  for (const std::string& line : confirmation_lines(report.confirmations))
+    html += html_paragraph(line, line.starts_with("REFUTED") ? "caution" : "note");
   html += "<div class=\"first\"><div>" + html_paragraph(verdict.reason, "verdict");
   html += html_paragraph(against_default_words(report));
   if (verdict.final_round) html += html_paragraph(final_words(report));
@@ -192,7 +195,10 @@ std::string to_html(const RunReport& report) {
       header(report) + "<main>\n" + what_to_launch(report) + the_front() + final_round(report) +
       html_section(
           "tax", "Where a token's time goes",
-          html_chart("tax-chart", "Milliseconds per token and what they went to, per configuration.")) +
+          html_chart("tax-chart",
+                     "Milliseconds per token and what they went to, per configuration. They add up to "
+                     "tax_token_ms, the token's time in the recorded runs, not to tpot_ms, which is of other "
+                     "runs.")) +
       html_section("cache", "Expert cache: hit rate and step time",
                    html_chart("cache-chart",
                               "Against the share of experts kept in memory; bars are 95 % intervals.")) +

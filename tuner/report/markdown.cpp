@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "tuner/counted.h"
 #include "tuner/report/against_default.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/final_section.h"
 #include "tuner/report/metric_column.h"
 #include "tuner/report/run_facts.h"
+#include "tuner/serving/confirmation.h"
 
 namespace moetune {
 namespace {
@@ -47,6 +49,8 @@ std::string what_to_launch(const RunReport& report) {
   text +=
       markdown_text(report.verdict.reason) + "\n\n" + markdown_text(against_default_words(report)) + "\n\n";
   if (report.verdict.final_round) text += markdown_text(final_words(report)) + "\n\n";
+  for (const std::string& line : confirmation_lines(report.confirmations))
+    text += "**" + markdown_text(line) + "**\n\n";
   if (report.verdict.runner_up)
     text += fmt::format("Runner-up: trial {} ({}). Why not: {}\n\n", *report.verdict.runner_up,
                         markdown_code(report.trial(*report.verdict.runner_up).configuration.key()),
@@ -70,8 +74,8 @@ std::string the_front(const RunReport& report, const Knobs& knobs) {
     objectives += fmt::format("{}{} ({})", objectives.empty() ? "" : ", ", objective.metric,
                               objective.maximize ? "larger is better" : "smaller is better");
   text += fmt::format(
-      "{} of {} trials: no other trial is as good in all of {} and better in one. Intervals are 95 %.{}\n\n",
-      report.front.size(), report.trials.size(), markdown_text(objectives),
+      "{} of {}: no other trial is as good in all of {} and better in one. Intervals are 95 %.{}\n\n",
+      report.front.size(), counted(report.trials.size(), "trial"), markdown_text(objectives),
       report.verdict.final_round
           ? " Times are the search's, each measured once; those of the final round stand above."
           : "");

@@ -48,10 +48,7 @@ RunReport read_run(const std::string& run_path) {
   report.hardware = read_json_file(file("hardware.json"));
   gate_named(report.request.gate);  // an unknown gate is refused here, by its name
 
-  std::string objectives;
-  for (const std::string& metric : report.request.objectives)
-    objectives.append(objectives.empty() ? "" : ",").append(metric);
-  report.objectives = objectives_named(objectives);
+  report.objectives = objectives_named(fmt::format("{}", fmt::join(report.request.objectives, ",")));
 
   if (fs::exists(file("trials.jsonl"))) {
     TrialLogContents log = read_trial_log(file("trials.jsonl"));

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/facts/launch_profile.h"
 #include "tuner/final_round.h"
 #include "tuner/objective.h"
 #include "tuner/run_directory.h"
@@ -36,6 +37,7 @@ struct RunReport {
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
   Verdict verdict;
+  std::vector<Confirmation> confirmations;  // of what is recommended, from profile.json; oldest first
 
   const Trial& trial(std::int64_t number) const { return trials.at(static_cast<std::size_t>(number)); }
   // With the times of the final round, where it was in it.
@@ -45,7 +47,7 @@ struct RunReport {
 };
 
 // Reads request.json, hardware.json and trials.jsonl and finds the front. The verdict is left empty: choose()
-// makes it from what is here. Throws InputError naming the file.
+// makes it from what is here. So are the confirmations. Throws InputError naming the file.
 RunReport read_run(const std::string& run_path);
 
 // Writes front.json, front.csv, report.md and report.html into the run directory. Throws std::runtime_error (disk).

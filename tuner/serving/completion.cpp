@@ -37,7 +37,8 @@ std::optional<double> server_time(const json& chunk) {
 
 class Reading {
  public:
-  Reading(CompletionTimes& times, const Milliseconds& now) : times_(times), now_(now), started_(now()) {}
+  Reading(CompletionTimes& times, int wanted, const Milliseconds& now)
+      : times_(times), wanted_(wanted), now_(now), started_(now()) {}
 
   void take(const std::string& data) {
     const double time = now_();
@@ -61,16 +62,19 @@ class Reading {
     const auto choices = chunk.find("choices");
     if (choices == chunk.end() || !choices->is_array() || choices->empty() || !choices->front().is_object())
       return;
-    const auto text = choices->front().find("text");
-    if (text == choices->front().end() || !text->is_string()) return;
     const auto finish = choices->front().find("finish_reason");
     const bool last = finish != choices->front().end() && !finish->is_null();
+    ran_to_length_ = ran_to_length_ || (last && *finish == "length");
+    const auto text = choices->front().find("text");
+    if (text == choices->front().end() || !text->is_string()) return;
     if (last && text->get_ref<const std::string&>().empty()) return;  // says only that it is over
     piece(time, text->get_ref<const std::string&>());
   }
 
   void end() {
     times_.output_tokens = tokens_ > 0 ? tokens_ : times_.pieces;
+    // A piece may hold several tokens: without a count the server's word for the end has to do.
+    times_.is_cut_short = times_.output_tokens < wanted_ && (tokens_ > 0 || !ran_to_length_);
     if (times_.failure.empty() && times_.pieces == 0) times_.failure = "an answer without a token";
     if (times_.failure.empty() && !done_) times_.failure = "the stream ended before [DONE]";
   }
@@ -87,10 +91,12 @@ class Reading {
   }
 
   CompletionTimes& times_;
+  std::int64_t wanted_;
   const Milliseconds& now_;
   double started_;
   double last_ = 0.0;
   std::int64_t tokens_ = 0;
+  bool ran_to_length_ = false;
   bool done_ = false;
 };
 
@@ -114,7 +120,7 @@ CompletionTimes stream_completion(HttpClient& client, const CompletionRequest& r
                      {"stream_options", {{"include_usage", true}}}};
   const std::string text = body.dump(-1, ' ', false, json::error_handler_t::replace);
   CompletionTimes times;
-  Reading reading(times, now);
+  Reading reading(times, request.tokens, now);
   EventStream events;
   const HttpReply reply = client.post("/v1/completions", text, [&](std::string_view piece) {
     const bool whole = events.feed(piece, [&](const std::string& data) { reading.take(data); });

@@ -27,6 +27,7 @@ struct CompletionTimes {
   std::int64_t pieces = 0;
   std::int64_t prompt_tokens = 0;  // as the server counts them; 0: it does not say
   std::int64_t output_tokens = 0;  // the same; the pieces where it does not say
+  bool is_cut_short = false;       // fewer tokens than were asked for
   std::optional<double>
       server_token_ms;  // llama-server's own time from the first to the last token, per token
   std::string text;     // the answer

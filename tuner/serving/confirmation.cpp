@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "tuner/printable.h"
+
 namespace moetune {
 namespace {
 
@@ -41,7 +43,39 @@ std::optional<Standing> level(const Slo& slo, const Metrics& served) {
   return *found->second.p99 <= slo.limit_ms ? Standing::within : Standing::beyond;
 }
 
+// The newest of each server, model and workload, newest first.
+std::vector<Confirmation> last_words(const std::vector<Confirmation>& confirmations) {
+  std::vector<Confirmation> last;
+  for (auto one = confirmations.rbegin(); one != confirmations.rend(); ++one) {
+    const bool is_known = std::ranges::any_of(last, [&](const Confirmation& newer) {
+      return newer.server == one->server && newer.model == one->model && newer.workload == one->workload;
+    });
+    if (!is_known) last.push_back(*one);
+  }
+  return last;
+}
+
 }  // namespace
+
+std::string confirmation_text(const Confirmation& confirmation) {
+  const bool is_refutation = confirmation.verdict == "refuted";
+  // Names are the server's own.
+  return printable(fmt::format("{} by {} (model {}, workload {}, {}): {}",
+                               is_refutation ? "REFUTED" : confirmation.verdict, confirmation.server,
+                               confirmation.model, confirmation.workload, confirmation.measured_at,
+                               confirmation.reason));
+}
+
+std::vector<std::string> confirmation_lines(const std::vector<Confirmation>& confirmations) {
+  std::vector<std::string> lines;
+  for (const Confirmation& one : last_words(confirmations)) lines.push_back(confirmation_text(one));
+  return lines;
+}
+
+bool is_refuted(const std::vector<Confirmation>& confirmations) {
+  return std::ranges::any_of(last_words(confirmations),
+                             [](const Confirmation& one) { return one.verdict == "refuted"; });
+}
 
 Confirmation judged(const LaunchProfile& profile, const Metrics& served, double tolerance) {
   Confirmation result;

@@ -19,12 +19,19 @@ std::chrono::microseconds microseconds(double seconds) {
   return std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
 }
 
-std::string words_of(httplib::Error error) {
+using Clock = std::chrono::steady_clock;
+
+// The library says Read for a connection that broke and for one that stayed silent for too long.
+std::string words_of(httplib::Error error, Clock::duration silent, const HttpLimits& limits) {
   switch (error) {
     case httplib::Error::Connection:
       return "nothing answers";
+    case httplib::Error::ConnectionTimeout:
+      return fmt::format("nothing answers within {:g} s", limits.connect_seconds);
     case httplib::Error::Read:
-      return "the answer ended early or did not come in time";
+      if (silent >= microseconds(limits.silence_seconds))
+        return fmt::format("nothing came for {:g} s", limits.silence_seconds);
+      return "the answer ended early";
     case httplib::Error::Write:
       return "the request could not be sent";
     case httplib::Error::Canceled:
@@ -53,15 +60,18 @@ HttpReply HttpClient::Connection::send(httplib::Request request,
   std::size_t bytes = 0;
   bool too_long = false;
   bool is_good = false;
+  Clock::time_point heard = Clock::now();
   request.path = url.base_path + request.path;
   request.set_header("Accept-Encoding",
                      "identity");  // a compressed stream arrives in other pieces than it was sent in
   request.response_handler = [&](const httplib::Response& response) {
+    heard = Clock::now();
     reply.status = response.status;
     is_good = response.status >= 200 && response.status < 300;
     return true;
   };
   request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
+    heard = Clock::now();
     bytes += size;
     too_long = bytes > limits.body_bytes;
     if (too_long) return false;
@@ -74,7 +84,7 @@ HttpReply HttpClient::Connection::send(httplib::Request request,
   if (too_long)
     reply.failure = fmt::format("{}: the answer is longer than {} bytes", what, limits.body_bytes);
   else if (!result)
-    reply.failure = fmt::format("{}: {}", what, words_of(result.error()));
+    reply.failure = fmt::format("{}: {}", what, words_of(result.error(), Clock::now() - heard, limits));
   else if (!is_good)
     reply.failure =
         fmt::format("{}: status {}: {}", what, reply.status, fitted(reply.body, shown_of_an_error));

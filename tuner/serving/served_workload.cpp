@@ -36,7 +36,8 @@ void add(ServedRun& all, const ServedRun& one) {
   all.prompts += one.prompts;
   all.prompt_tokens += one.prompt_tokens;
   all.output_tokens += one.output_tokens;
-  all.wanted_tokens += one.wanted_tokens;
+  all.cut_short += one.cut_short;
+  all.cut_tokens += one.cut_tokens;
   all.pieces += one.pieces;
   if (all.failure.empty()) all.failure = one.failure;
 }
@@ -63,13 +64,14 @@ std::vector<double> arrivals(const Workload& workload, std::uint64_t run) {
 }  // namespace
 
 ServedWorkload::ServedWorkload(ServerUrl url, std::string token, std::string model, Workload workload,
-                               std::string text, Milliseconds now)
+                               std::string text, Milliseconds now, const HttpLimits& limits)
     : url_(std::move(url)),
       token_(std::move(token)),
       model_(std::move(model)),
       workload_(std::move(workload)),
       text_(std::move(text)),
-      now_(std::move(now)) {
+      now_(std::move(now)),
+      limits_(limits) {
   if (text_.size() < shortest_text)
     throw InputError("--calibration", fmt::format("a text of {} bytes", text_.size()),
                      fmt::format("at least {}: prompts are windows of it", shortest_text));
@@ -95,6 +97,12 @@ ServedRun ServedWorkload::sent(HttpClient& client, const std::string& prompt, in
   ServedRun run;
   run.failure = times.failure;
   if (!times.failure.empty()) return run;
+  if (answer != nullptr) *answer = times.text;
+  if (times.is_cut_short) {
+    run.cut_short = 1;
+    run.cut_tokens = times.output_tokens;
+    return run;
+  }
   run.prompts = 1;
   run.first_token_ms = {times.first_token_ms};
   if (const std::optional<double> token = times.token_ms()) run.request_token_ms = {*token};
@@ -102,14 +110,12 @@ ServedRun ServedWorkload::sent(HttpClient& client, const std::string& prompt, in
   if (times.server_token_ms) run.server_token_ms = {*times.server_token_ms};
   run.prompt_tokens = times.prompt_tokens;
   run.output_tokens = times.output_tokens;
-  run.wanted_tokens = tokens;
   run.pieces = times.pieces;
-  if (answer != nullptr) *answer = times.text;
   return run;
 }
 
 ServedRun ServedWorkload::sequence(std::uint64_t number) const {
-  HttpClient client(url_, token_);
+  HttpClient client(url_, token_, limits_);
   ServedRun all;
   std::string prompt;
   for (int round = 0; round < workload_.rounds && all.failure.empty(); ++round) {
@@ -135,7 +141,7 @@ ServedRun ServedWorkload::sequence(std::uint64_t number) const {
 }
 
 std::string ServedWorkload::calibrate() {
-  HttpClient client(url_, token_);
+  HttpClient client(url_, token_, limits_);
   double fewest = characters_per_token_;
   for (int attempt = 0; attempt < calibrations; ++attempt) {
     // First a short prompt: where every character is a token, a whole one would not fit into the server's
@@ -182,7 +188,7 @@ ServedRun ServedWorkload::run(std::uint64_t number) {
 
 namespace {
 
-void remark(ServedResult& result, const ServedRun& all, double characters_per_token) {
+void remark(ServedResult& result, const ServedRun& all, int wanted_tokens, double characters_per_token) {
   const auto per_prompt = [&](std::int64_t count) {
     return static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, all.prompts));
   };
@@ -190,14 +196,17 @@ void remark(ServedResult& result, const ServedRun& all, double characters_per_to
     result.remarks.push_back(fmt::format(
         "prompts of {:.0f} tokens on average, by the server's count ({:.2f} characters per token)",
         per_prompt(all.prompt_tokens), characters_per_token));
-  else
+  else if (all.prompts > 0)
     result.remarks.push_back(fmt::format(
         "the server counts no tokens: prompts are as long as {:.1f} characters per token make them",
         characters_per_token));
-  if (all.output_tokens < all.wanted_tokens)
+  if (all.cut_short > 0)
     result.remarks.push_back(
-        fmt::format("answers of {:.0f} tokens on average instead of {:.0f}: the server ended them earlier",
-                    per_prompt(all.output_tokens), per_prompt(all.wanted_tokens)));
+        fmt::format("{} of {} answers ended before they had {} tokens ({:.1f} on average) although the "
+                    "server was asked to "
+                    "go on (ignore_eos): they are in no number here",
+                    all.cut_short, all.cut_short + all.prompts, wanted_tokens,
+                    static_cast<double>(all.cut_tokens) / static_cast<double>(all.cut_short)));
   if (all.pieces != all.output_tokens)
     result.remarks.push_back(fmt::format("{} tokens came in {} pieces: there is no p99 of single tokens",
                                          all.output_tokens, all.pieces));
@@ -208,6 +217,7 @@ void remark(ServedResult& result, const ServedRun& all, double characters_per_to
 ServedResult measure_served(ServedWorkload& workload, double seconds,
                             const std::function<void(const std::string& words)>& progress) {
   ServedResult result;
+  progress("asking the server how many characters make a token");
   result.failure = workload.calibrate();
   if (!result.failure.empty()) return result;
   std::uint64_t number = 1;
@@ -218,22 +228,32 @@ ServedResult measure_served(ServedWorkload& workload, double seconds,
   std::vector<double> run_first_ms;
   std::vector<double> tokens_per_s;
   StopRule stop({.relative_width = narrow_interval, .at_least = fewest_runs, .seconds = seconds});
-  while (all.failure.empty() && !stop.done()) {
-    progress(fmt::format("timing, run {}", stop.count() + 1));
+  std::int64_t left_out = 0;
+  const auto is_hopeless = [&] { return left_out >= fewest_runs && left_out > stop.count(); };
+  while (all.failure.empty() && !stop.done() && !is_hopeless()) {
+    progress(fmt::format("timing, run {}", stop.count() + left_out + 1));
     const ServedRun run = workload.run(number++);
     add(all, run);
     if (!run.failure.empty()) break;
+    if (run.first_token_ms.empty()) {
+      ++left_out;
+      stop.leave_out(run.seconds);
+      continue;
+    }
     run_first_ms.push_back(mean(run.first_token_ms));
     if (!run.request_token_ms.empty()) run_token_ms.push_back(mean(run.request_token_ms));
-    tokens_per_s.push_back(static_cast<double>(run.output_tokens) / std::max(run.seconds, 1e-9));
+    // Where some answers were cut short the server had less to do.
+    if (run.cut_short == 0)
+      tokens_per_s.push_back(static_cast<double>(run.output_tokens) / std::max(run.seconds, 1e-9));
     stop.add(run.request_token_ms.empty() ? run_first_ms.back() : run_token_ms.back(), run.seconds);
   }
   result.failure = all.failure;
   if (!result.failure.empty()) return result;
+  const std::string stopped = stop.done() ? stop.reason() : "most answers were cut short";
   const auto put = [&](const char* metric, const std::vector<double>& runs,
                        const std::vector<double>& singles) {
     if (runs.empty()) return;
-    Measurement measurement = time_measurement(runs, stop.reason());
+    Measurement measurement = time_measurement(runs, stopped);
     measurement.p99 = p99(singles);
     if (!singles.empty()) measurement.n = std::ssize(singles);
     result.metrics[metric] = measurement;
@@ -242,7 +262,9 @@ ServedResult measure_served(ServedWorkload& workload, double seconds,
   put("ttft_ms", run_first_ms, all.first_token_ms);
   put("tokens_per_s", tokens_per_s, {});
   if (!all.server_token_ms.empty()) result.server_tpot_ms = median(all.server_token_ms);
-  remark(result, all, workload.characters_per_token());
+  result.answers = all.prompts + all.cut_short;
+  result.cut_short = all.cut_short;
+  remark(result, all, workload.workload().output_tokens, workload.characters_per_token());
   return result;
 }
 

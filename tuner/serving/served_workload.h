@@ -14,6 +14,7 @@
 #include "engine/facts/workload.h"
 #include "tuner/measurement.h"
 #include "tuner/serving/completion.h"
+#include "tuner/serving/http_client.h"
 #include "tuner/serving/server_url.h"
 
 namespace moetune {
@@ -27,7 +28,9 @@ struct ServedRun {
   std::int64_t prompts = 0;
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
-  std::int64_t wanted_tokens = 0;
+  // Answers that the server ended before they had the tokens asked for: they are in nothing above.
+  std::int64_t cut_short = 0;
+  std::int64_t cut_tokens = 0;
   std::int64_t pieces = 0;
   double seconds = 0.0;
   std::string failure;  // of the first request that failed; empty: none did
@@ -38,11 +41,12 @@ class ServedWorkload {
   // text: to prompt with, at least a few thousand characters. Throws InputError for a text that is too short
   // for distinct prompts.
   ServedWorkload(ServerUrl url, std::string token, std::string model, Workload workload, std::string text,
-                 Milliseconds now);
+                 Milliseconds now, const HttpLimits& limits = {});
 
   // Finds how many characters of the text make a token, by the server's count. Empty: done; else why it could
   // not be found (4 is then assumed) or why nothing works.
   std::string calibrate();
+  const Workload& workload() const { return workload_; }
   double characters_per_token() const { return characters_per_token_; }
 
   ServedRun run(std::uint64_t number);
@@ -58,6 +62,7 @@ class ServedWorkload {
   Workload workload_;
   std::string text_;
   Milliseconds now_;
+  HttpLimits limits_;
   double characters_per_token_ = 4.0;
 };
 
@@ -65,10 +70,13 @@ struct ServedResult {
   Metrics metrics;                       // tpot_ms, ttft_ms, tokens_per_s
   std::optional<double> server_tpot_ms;  // median of the server's own times
   std::vector<std::string> remarks;      // what is otherwise than on our engine
-  std::string failure;                   // empty: measured
+  std::int64_t answers = 0;
+  std::int64_t cut_short = 0;  // of these: left out of every number
+  std::string failure;         // empty: measured
 };
 
-// seconds: of measuring, warm-up not counted.
+// seconds: of measuring, warm-up not counted. Given up once at least six runs, and more than those that
+// count, had only answers that were cut short: `metrics` may be empty then.
 ServedResult measure_served(ServedWorkload& workload, double seconds,
                             const std::function<void(const std::string& words)>& progress);
 

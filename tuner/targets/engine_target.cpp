@@ -292,10 +292,26 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
     });
   const bool counts_energy = power_ && power_->problem().empty();
   RunWatch watch(setup_.samples_out, throttle_counter());
-  const LatencyResult latency =
-      measure_latency(engine, setup_.workload, text_, setup_.latency_seconds, progress,
-                      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
-                      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); });
+  // Kernels of a GPU are not recorded by this build.
+  const bool can_record = setup_.device == DeviceKind::cpu;
+  std::optional<TaxResult> tax;
+  const auto record = [&](std::size_t fewest_turns) {
+    progress("recording where the time goes");
+    tax = measure_tax(engine, setup_.workload, text_, 0.0, {}, nullptr, fewest_turns);
+  };
+  const auto record_task = [&]() -> std::optional<double> {
+    if (!can_record) return std::nullopt;
+    record(1);
+    if (!tax->task.refused.empty()) {
+      say_line("task_tax_ms is not known: " + tax->task.refused);
+      return std::nullopt;
+    }
+    return tax->task.uncounted_ns() / 1e6;
+  };
+  const LatencyResult latency = measure_latency(
+      engine, setup_.workload, text_, setup_.latency_seconds, progress,
+      counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
+      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); }, record_task);
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
   if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
@@ -306,11 +322,10 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   if (engine.options().prefetch != Prefetch::none && latency.stats.tokens > 0)
     metrics["prefetch_in_vain"] =
         exact_measurement(static_cast<double>(latency.stats.expert_bytes_in_vain) / static_cast<double>(latency.stats.tokens));
-  if (setup_.device == DeviceKind::cpu &&
-      is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds)) {
-    progress("recording where the time goes");
-    metrics.merge(tax_metrics(measure_tax(engine, setup_.workload, text_, 0.0, {}).decode.typical));
-  }
+  if (can_record && !tax &&
+      is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds))
+    record(kFewestTurns);
+  if (tax) metrics.merge(tax_metrics(tax->decode.typical));
   if (setup_.usd_per_hour > 0.0)
     metrics["usd_per_mtok"] = price_per_million_tokens(metrics.at("tokens_per_s"), setup_.usd_per_hour);
   return metrics;

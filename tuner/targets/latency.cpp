@@ -53,9 +53,11 @@ Measurement first_token_without_reading_ahead(Engine& engine, Workload workload,
 
 }  // namespace
 
-LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
-                              const std::function<void(const std::string& words)>& progress, const EnergyCounter& joules,
-                              const StepPrice& price, const RunObserver& observe) {
+LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text,
+                              double most_seconds,
+                              const std::function<void(const std::string& words)>& progress,
+                              const EnergyCounter& joules, const StepPrice& price, const RunObserver& observe,
+                              const TaskRecording& record_task) {
   OccasionalWords say(progress);
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
@@ -88,8 +90,7 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   std::vector<double> run_first_token_ms;
   std::vector<double> first_token_ms;
   std::vector<double> tokens_per_s;
-  // On a GPU nobody counts launches and waits yet, so that the sum would be too small.
-  LoadSamples load(workload, engine.options().device == DeviceKind::cpu);
+  LoadSamples load(workload);
   const std::uint64_t first_window = window;
   while (!stop.done()) {
     say([&] { return fmt::format("timing, run {} of about {}", stop.count() + 1, std::max(likely_runs, stop.count() + 1)); });
@@ -125,7 +126,8 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   result.metrics["ttft_ms"] = over_runs(run_first_token_ms, first_token_ms, stopped);
   result.metrics["tokens_per_s"] = time_measurement(tokens_per_s, stopped);
   result.metrics["tokens_per_s"].p99.reset();  // of a rate the high end is the good one
-  result.metrics.merge(load.metrics(stopped));
+  const bool has_tasks = workload.rounds > 1 || workload.slo.metric == "task_tax";
+  result.metrics.merge(load.metrics(stopped, record_task && has_tasks ? record_task() : std::nullopt));
   if (workload.prewarmed && workload.typed_pieces > 1 && engine.options().prefix_cache)
     result.metrics["ttft_whole_ms"] = first_token_without_reading_ahead(
         engine, workload, text, first_window, std::min(std::ssize(run_first_token_ms), most_whole_runs), stopped, price);

@@ -31,12 +31,21 @@ struct LatencyResult {
 // The device's energy so far, in joules; empty: it cannot be read.
 using EnergyCounter = std::function<std::optional<double>()>;
 
+// Synchronisation and launch gaps of a task, ms, which no plain run counts (service_level.h); empty: not
+// known.
+using TaskRecording = std::function<std::optional<double>()>;
+
 // Told of every run right after it; false: it shall not count. is_warm_up: it does not count anyway.
 using RunObserver = std::function<bool(const RunTimes& times, bool is_warm_up)>;
 
-// joules: empty where nothing counts the device's energy. most_seconds: of measuring, warm-up not counted; ends earlier when the interval of tpot_ms is narrow. price: of a step, for tests.
-LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text, double most_seconds,
+// joules: empty where nothing counts the device's energy. most_seconds: of measuring, warm-up not counted;
+// ends earlier when the interval of tpot_ms is narrow. price: of a step, for tests. record_task: asked once,
+// behind all timed runs, where the workload has rounds; without it neither task_tax_ms nor a goodput by it is
+// known.
+LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text,
+                              double most_seconds,
                               const std::function<void(const std::string& words)>& progress,
-                              const EnergyCounter& joules = {}, const StepPrice& price = {}, const RunObserver& observe = {});
+                              const EnergyCounter& joules = {}, const StepPrice& price = {},
+                              const RunObserver& observe = {}, const TaskRecording& record_task = {});
 
 }  // namespace moetune

@@ -12,6 +12,10 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+double goodput_of(const RunTimes& times, const Slo& slo, double uncounted_tax_ms) {
+  return static_cast<double>(kept_of(times, slo, uncounted_tax_ms)) / times.seconds;
+}
+
 void append(std::vector<double>& all, const std::vector<double>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
@@ -26,12 +30,9 @@ Measurement over_runs(const std::vector<double>& runs, const std::vector<double>
   return measurement;
 }
 
-bool LoadSamples::judges() const {
-  return !workload_.slo.metric.empty() && (knows_tax_ || workload_.slo.metric != "task_tax");
-}
-
 void LoadSamples::add(const RunTimes& times) {
-  if (judges()) goodput_per_s_.push_back(static_cast<double>(kept_of(times, workload_.slo)) / times.seconds);
+  if (!workload_.slo.metric.empty() && !is_judged_by_tax())
+    goodput_per_s_.push_back(goodput_of(times, workload_.slo, 0.0));
   std::vector<double> queue_ms;
   std::vector<double> tpot_ms;
   for (const RequestTimes& request : times.requests) {
@@ -44,13 +45,24 @@ void LoadSamples::add(const RunTimes& times) {
   append(tpot_ms_, tpot_ms);
   mean_task_ms_.push_back(mean(times.task_ms));
   append(task_ms_, times.task_ms);
-  tax_ms_.push_back(task_tax_ms(times));
+  RunTimes& waits = waits_.emplace_back();
+  waits.task_ms = times.task_ms;
+  waits.loading_ms = times.loading_ms;
+  waits.communication_ms = times.communication_ms;
+  waits.seconds = times.seconds;
 }
 
-Metrics LoadSamples::metrics(const std::string& stopped) const {
+Metrics LoadSamples::metrics(const std::string& stopped, std::optional<double> uncounted_tax_ms) const {
   Metrics metrics;
-  if (judges()) {
-    metrics["goodput_per_s"] = time_measurement(goodput_per_s_, stopped);
+  std::vector<double> goodput_per_s = goodput_per_s_;
+  std::vector<double> tax_ms;
+  for (const RunTimes& waits : waits_) {
+    if (!uncounted_tax_ms) break;
+    tax_ms.push_back(task_tax_ms(waits, *uncounted_tax_ms));
+    if (is_judged_by_tax()) goodput_per_s.push_back(goodput_of(waits, workload_.slo, *uncounted_tax_ms));
+  }
+  if (!goodput_per_s.empty()) {
+    metrics["goodput_per_s"] = time_measurement(goodput_per_s, stopped);
     metrics["goodput_per_s"].p99.reset();  // of a rate the high end is the good one
   }
   if (workload_.sequences > 1 || workload_.poisson_arrivals) {
@@ -59,7 +71,7 @@ Metrics LoadSamples::metrics(const std::string& stopped) const {
   }
   if (workload_.rounds > 1) {
     metrics["task_ms"] = over_runs(mean_task_ms_, task_ms_, stopped);
-    if (knows_tax_) metrics["task_tax_ms"] = time_measurement(tax_ms_, stopped);
+    if (!tax_ms.empty()) metrics["task_tax_ms"] = time_measurement(tax_ms, stopped);
   }
   return metrics;
 }

@@ -2,6 +2,7 @@
 // Start at LoadSamples.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,25 +14,24 @@ namespace moetune {
 
 class LoadSamples {
  public:
-  // knows_tax: everything that keeps a token from being computed is counted (on a GPU it is not).
-  LoadSamples(const Workload& workload, bool knows_tax) : workload_(workload), knows_tax_(knows_tax) {}
+  explicit LoadSamples(const Workload& workload) : workload_(workload) {}
 
   void add(const RunTimes& times);
   // goodput_per_s, queue_ms, request_tpot_ms, task_ms, task_tax_ms: those that the workload has. At least one
-  // run. stopped: why measuring ended.
-  Metrics metrics(const std::string& stopped) const;
+  // run. stopped: why measuring ended. uncounted_tax_ms: service_level.h; empty: not known, and with it
+  // neither task_tax_ms nor the goodput by it.
+  Metrics metrics(const std::string& stopped, std::optional<double> uncounted_tax_ms) const;
 
  private:
-  bool judges() const;
+  bool is_judged_by_tax() const { return workload_.slo.metric == "task_tax"; }
 
   const Workload& workload_;
-  bool knows_tax_;
   // Of each run.
-  std::vector<double> goodput_per_s_;
+  std::vector<double> goodput_per_s_;  // where the tax is not needed for it
+  std::vector<RunTimes> waits_;        // of tasks: only what the tax needs of a run
   std::vector<double> mean_queue_ms_;
   std::vector<double> mean_tpot_ms_;
   std::vector<double> mean_task_ms_;
-  std::vector<double> tax_ms_;
   // Of all of them.
   std::vector<double> queue_ms_;
   std::vector<double> tpot_ms_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <new>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/cache_folder.h"
 #include "tuner/checksum.h"
 #include "tuner/durable_file.h"
 
@@ -81,12 +81,8 @@ ReferenceGroup ReferenceGroup::blank(const ReferenceShape& shape) {
 ReferenceStore::ReferenceStore(std::string folder) : folder_(std::move(folder)) {}
 
 std::string ReferenceStore::default_folder() {
-  // An XDG path that is not absolute has to be ignored, says its specification.
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && cache[0] == '/')
-    return std::string(cache) + "/moetune/reference";
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
-    return std::string(home) + "/.cache/moetune/reference";
-  return {};
+  const std::filesystem::path cache = cache_folder();
+  return cache.empty() ? "" : (cache / "reference").string();
 }
 
 std::optional<ReferenceGroup> ReferenceStore::read(const std::string& key, const ReferenceShape& expected) const {

@@ -12,11 +12,13 @@
 
 namespace moetune {
 
-// What a task waits for beside computing: experts that have to be loaded, and collectives. Mean over the
-// tasks of a run, ms.
-double task_tax_ms(const RunTimes& times);
+// The tax of a task as `moetune tax` has it (Breakdown::tax_ns), mean over the tasks of a run, ms: the run's
+// own waits for experts and for collectives, which the engine counts, and uncounted_ms, synchronisation and
+// launch gaps of one task, which only a recording shows.
+double task_tax_ms(const RunTimes& times, double uncounted_ms);
 
-// Requests of the run that keep the level; tasks, where it is about tasks.
-std::int64_t kept_of(const RunTimes& times, const Slo& slo);
+// Requests of the run that keep the level; tasks, where it is about tasks. uncounted_ms: for a level on
+// task_tax.
+std::int64_t kept_of(const RunTimes& times, const Slo& slo, double uncounted_ms);
 
 }  // namespace moetune

@@ -1,10 +1,11 @@
-// The tax of a workload on an engine: the same runs without recording, with it, and with records that cost
-// twice as much (which tells what one costs), in turns, so that what the machine does meanwhile meets all of
-// them. Start at measure_tax().
+// The tax of a workload on an engine: the same runs without recording and with it; on a CPU also with records
+// that cost twice as much (which tells what one costs), and in turns, so that what the machine does meanwhile
+// meets all of them. Start at measure_tax().
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "engine/sync_tax/breakdown.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "engine/tokenizer.h"
+#include "kernels/device_trace.h"
 #include "tuner/measurement.h"
+#include "tuner/targets/gpu_watch.h"
 
 namespace moetune {
 
@@ -42,20 +45,41 @@ struct TaxResult {
       decode;  // per step: what each of its sequences waits for a token. Refused where nothing was decoded
   PhaseTax prefill;              // per prompt
   std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
+  Breakdown task;                // all prompts and answers of a sequence: an agent's whole task
   RecordingCost cost;
+  bool is_of_kernels = false;           // recorded on a GPU
+  GpuUse use;                           // of it, by the driver's counters, without recording
+  std::int64_t unlabelled_kernels = 0;  // of it: they count as other compute
   std::int64_t recorded_runs = 0;
   // The last recorded run, for a timeline.
   std::vector<RecordedStep> last_steps;
   std::vector<StepInterval> last_intervals;  // RecordedStep::first counts into these
+  std::vector<DeviceRecord> last_records;    // of a GPU
 };
 
-// Runs for about that long, and at least two turns; one run before warms up. Arrivals and pauses of the
-// workload are left out: all sequences start together. Throws InputError where the engine cannot be recorded
-// (a GPU).
-TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
-                      const std::function<void(const std::string& words)>& progress);
+inline constexpr std::size_t kFewestTurns = 2;
 
-// tax_share and tax_<part>_ms of a decoded token. Empty where it was refused.
+// Runs without recording, for a GPU: CUPTI makes launches slower from where it is opened, so whoever measures
+// more than one thing in a process takes all of these first.
+struct TaxRuns;  // tax_run.cpp
+struct PlainRuns {
+  std::shared_ptr<TaxRuns> runs;
+  std::size_t turns = 0;
+  GpuUse use;
+  std::shared_ptr<RecordingProbe> probe;
+};
+PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds);
+
+// Runs for about that long, and at least so many turns; one run before warms up. Arrivals and pauses of the
+// workload are left out: all sequences start together. Throws std::runtime_error where a GPU cannot be
+// recorded (DeviceTrace::why_not()) or records were lost. plain: of the same engine and workload; null: takes
+// its own.
+TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
+                      const std::function<void(const std::string& words)>& progress,
+                      const PlainRuns* plain = nullptr, std::size_t fewest_turns = kFewestTurns);
+
+// tax_token_ms (the time of the recording's own plain tokens), tax_<part>_ms and tax_unexplained_ms, which
+// add up to it, and tax_share. Empty where it was refused.
 Metrics tax_metrics(const Breakdown& decode);
 
 // Recording is a few more runs of the workload: worth it while they are short beside the time for timing.

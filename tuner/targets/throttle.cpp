@@ -5,23 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/named_numbers.h"
+
 namespace moetune {
 namespace {
 namespace fs = std::filesystem;
 
-std::optional<std::int64_t> number_in(const fs::path& file) {
+std::optional<std::uint64_t> number_in(const fs::path& file) {
   std::ifstream in(file);
-  std::int64_t number = 0;
+  std::uint64_t number = 0;
   return in >> number ? std::optional(number) : std::nullopt;
-}
-
-// "nr_throttled 12" among other lines.
-std::optional<std::int64_t> throttled_periods(const fs::path& cpu_stat) {
-  std::ifstream in(cpu_stat);
-  std::string name;
-  for (std::int64_t number = 0; in >> name >> number;)
-    if (name == "nr_throttled") return number;
-  return std::nullopt;
 }
 
 // The group's folder, from the line "0::/path" of cgroup v2; the quota of a group above holds back all below
@@ -56,10 +49,10 @@ ThrottleCounter cpu_throttle_counter(const std::string& root) {
   const fs::path top = root.empty() ? fs::path("/") : fs::path(root);
   return [quotas = cpu_stat_files(top), heat = heat_files(top)]() -> std::optional<std::int64_t> {
     std::optional<std::int64_t> sum;
-    const auto add = [&](std::optional<std::int64_t> count) {
-      if (count) sum = sum.value_or(0) + *count;
+    const auto add = [&](std::optional<std::uint64_t> count) {
+      if (count) sum = sum.value_or(0) + static_cast<std::int64_t>(*count);
     };
-    for (const fs::path& file : quotas) add(throttled_periods(file));
+    for (const fs::path& file : quotas) add(number_named("nr_throttled", file));
     for (const fs::path& file : heat) add(number_in(file));
     return sum;
   };

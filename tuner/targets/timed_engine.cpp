@@ -17,6 +17,14 @@ double milliseconds_since(Clock::time_point start) {
 
 }  // namespace
 
+std::vector<double> clock_after_steps(double now_ms, double all_ms, std::span<const double> step_seconds) {
+  const double steps_ms = 1e3 * std::accumulate(step_seconds.begin(), step_seconds.end(), 0.0);
+  now_ms += std::max(0.0, all_ms - steps_ms);
+  std::vector<double> after;
+  for (const double seconds : step_seconds) after.push_back(now_ms += 1e3 * seconds);
+  return after;
+}
+
 TimedEngine::TimedEngine(Engine& engine, StepPrice price) : engine_(engine), price_(std::move(price)) {}
 
 void TimedEngine::forward(std::span<const StepToken> step) {
@@ -38,11 +46,8 @@ std::vector<double> TimedEngine::decode(const DecodeRequest& request) {
       after.push_back(now_ms_ += price_(static_cast<int>(request.first.size())));
     return after;
   }
-  // The steps by the device's own clock, where it decodes on its own: the host's share comes before them.
-  const double steps_ms =
-      1e3 * std::accumulate(decoded.step_seconds.begin(), decoded.step_seconds.end(), 0.0);
-  now_ms_ += std::max(0.0, all_ms - steps_ms);
-  for (const double seconds : decoded.step_seconds) after.push_back(now_ms_ += 1e3 * seconds);
+  after = clock_after_steps(now_ms_, all_ms, decoded.step_seconds);
+  if (!after.empty()) now_ms_ = after.back();
   return after;
 }
 

@@ -18,6 +18,10 @@ namespace moetune {
 // Milliseconds that a step of so many tokens counts; empty: what it takes by the clock.
 using StepPrice = std::function<double(int tokens)>;
 
+// The clock after each of some steps that took all_ms together, by the host's clock, and step_seconds each by
+// the device's own, where it decodes on its own: the host's share comes before them.
+std::vector<double> clock_after_steps(double now_ms, double all_ms, std::span<const double> step_seconds);
+
 class TimedEngine {
  public:
   explicit TimedEngine(Engine& engine, StepPrice price = {});

@@ -79,6 +79,11 @@ TEST(TraceFile, NamesWhatIsWrong) {
             "t: positions, token 0: -1 (accepted: 0 .. 2147483647)");
   EXPECT_EQ(message([](RoutingTrace& trace) { trace.expert_weights[3] = -1.0F; }),
             "t: expert_weights, element 3: -1 (accepted: finite, at least 0)");
+  EXPECT_EQ(message([](RoutingTrace& trace) {
+              trace.expert_ids[3] = -1;
+              trace.expert_weights[3] = 0.5F;
+            }),
+            "t: expert_weights, element 3: 0.5 of no expert (expert_ids has -1) (accepted: 0 there)");
   EXPECT_EQ(message([](RoutingTrace& trace) { trace.experts = 0; }),
             "t: __metadata__: experts: '0' (accepted: 1 .. 65536)");
   EXPECT_EQ(message([](RoutingTrace& trace) { trace.experts = 1; }),

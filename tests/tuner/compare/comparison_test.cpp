@@ -39,6 +39,26 @@ LaunchProfile profile(const std::string& device, double tokens_per_s) {
   return made;
 }
 
+TEST(Comparison, ColumnsAreToldApart) {
+  Comparison comparison;
+  const auto add = [&](const char* box, const char* model, const char* from, bool is_predicted) {
+    ComparedBox& made = comparison.boxes.emplace_back();
+    made.box = box;
+    made.model = model;
+    made.from = from;
+    made.is_predicted = is_predicted;
+  };
+  add("H200 x1", "m", "a", false);
+  add("H200 x1", "m", "b", true);
+  EXPECT_EQ(comparison_headings(comparison), (std::vector<std::string>{"H200 x1", "H200 x1 (predicted)"}));
+  add("H200 x1", "other", "c", false);
+  EXPECT_EQ(comparison_headings(comparison),
+            (std::vector<std::string>{"H200 x1, m", "H200 x1 (predicted)", "H200 x1, other"}));
+  add("H200 x1", "m", "d", false);
+  EXPECT_EQ(comparison_headings(comparison), (std::vector<std::string>{"H200 x1, m, a", "H200 x1 (predicted)",
+                                                                       "H200 x1, other", "H200 x1, m, d"}));
+}
+
 TEST(Comparison, NamesEveryFieldThatDiffers) {
   std::vector<LaunchProfile> profiles = {profile("A", 100.0), profile("B", 200.0)};
   const std::vector<std::string> names = {"a.json", "b.json"};

@@ -42,6 +42,19 @@ TEST(Translate, AnOrdinaryProfileForVllm) {
   EXPECT_TRUE(has_text(command.lines[4].evidence, "workload throughput"));
 }
 
+TEST(Translate, ARefutationComesFirst) {
+  LaunchProfile profile = gpu_profile({{"top_k", "6"}});
+  EXPECT_EQ(exported("vllm", profile).caution, "");
+  profile.confirmations.resize(1);
+  profile.confirmations[0].verdict = "refuted";
+  profile.confirmations[0].server = "http://box:8000";
+  const ServerCommand command = exported("vllm", profile);
+  EXPECT_TRUE(has_text(command.caution, "REFUTED by a server"));
+  EXPECT_TRUE(std::ranges::any_of(command.remarks, [](const std::string& line) {
+    return line.starts_with("REFUTED by http://box:8000");
+  }));
+}
+
 TEST(Translate, NativeTopKAndTheCheckpointsOwnTypeNeedNoFlag) {
   const ServerCommand command = exported(
       "sglang", gpu_profile({{"top_k", "8"}, {"expert_quant", "bf16"}, {"dense_quant", "checkpoint"}}));

@@ -5,6 +5,7 @@
 
 #include "tests/support/message_of.h"
 #include "tests/tuner/support/report_example.h"
+#include "tuner/report/markdown.h"
 #include "tuner/report/page_data.h"
 
 namespace moetune {
@@ -39,6 +40,18 @@ TEST(Html, SaysFirstWhatToLaunchAndWhy) {
   EXPECT_TRUE(has_text(page, "<p class=\"verdict\">Fastest that meets the int8 gate.</p>"));
   EXPECT_TRUE(has_text(page, "<th scope=\"row\"><code>top_k</code></th><td><code>7</code></td>"));
   EXPECT_TRUE(has_text(page, "Why not: It is slower."));
+}
+
+TEST(Html, ARefutationStandsOnTheFirstScreen) {
+  RunReport report = example_report();
+  report.confirmations.resize(1);
+  report.confirmations[0].verdict = "refuted";
+  report.confirmations[0].reason = "tpot_ms <b>";
+  const std::string page = without_assets(to_html(report));
+  const auto at = page.find("<p class=\"caution\">REFUTED by ");
+  EXPECT_LT(at, page.find("<code>top_k</code>"));
+  EXPECT_TRUE(has_text(page, "tpot_ms &lt;b&gt;"));
+  EXPECT_TRUE(has_text(to_markdown(report), "**REFUTED by "));
 }
 
 TEST(Html, ListsEveryFailureWithItsReasonAndTheMachine) {

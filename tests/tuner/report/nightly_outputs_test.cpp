@@ -72,6 +72,7 @@ TEST(Junit, AFailedCanaryIsAFailureOfItsOwn) {
 
 TEST(Junit, NothingFromOutsideIsMarkup) {
   EXPECT_EQ(xml_text("a<b>&\"c\"\n\x01\xff"), "a&lt;b&gt;&amp;&quot;c&quot;&#10; ?");
+  EXPECT_EQ(xml_text("\nit's\n\n"), "&#10;it&#39;s&#10;&#10;");
   NightlyRecord evil = record(1.0);
   evil.model = "</testsuites><x a=\"";
   EXPECT_FALSE(has_text(to_junit(evil), "<x"));

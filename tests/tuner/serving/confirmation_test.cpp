@@ -54,6 +54,27 @@ TEST(Confirmation, WithoutAnIntervalNothingIsDecided) {
   EXPECT_EQ(judged(promising(10), {}, 0.1).verdict, "indeterminate");
 }
 
+TEST(Confirmation, TheLastWordOfEachServerIsShown) {
+  const auto one = [](const char* server, const char* verdict, const char* at) {
+    Confirmation confirmation;
+    confirmation.server = server;
+    confirmation.model = "m";
+    confirmation.workload = "chat";
+    confirmation.verdict = verdict;
+    confirmation.measured_at = at;
+    confirmation.reason = "why";
+    return confirmation;
+  };
+  std::vector<Confirmation> all = {one("a", "refuted", "1"), one("b", "confirmed", "2")};
+  EXPECT_EQ(confirmation_lines(all),
+            (std::vector<std::string>{"confirmed by b (model m, workload chat, 2): why",
+                                      "REFUTED by a (model m, workload chat, 1): why"}));
+  EXPECT_TRUE(is_refuted(all));
+  all.push_back(one("a", "confirmed", "3"));
+  EXPECT_EQ(confirmation_lines(all).size(), 2U);
+  EXPECT_FALSE(is_refuted(all)) << "it has taken it back";
+}
+
 TEST(Confirmation, StaysInTheProfile) {
   LaunchProfile profile = promising(10);
   profile.confirmations = {judged(profile, served(9.8, 10.9), 0.1)};

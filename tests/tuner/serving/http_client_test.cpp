@@ -1,5 +1,9 @@
 #include "tuner/serving/http_client.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -30,6 +34,38 @@ TEST(ServerUrl, WhatIsNoUrlIsRefusedByName) {
         "http://ho st", "http://[::1", "http://[]:1"})
     EXPECT_NE(message_of<InputError>([&] { server_url("--url", text); }).find("--url: '"), std::string::npos)
         << text;
+}
+
+// Its connections are taken by the system and never looked at.
+class SilentServer {
+ public:
+  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(socket_, any, size) != 0 || ::listen(socket_, 4) != 0 ||
+        ::getsockname(socket_, any, &size) != 0)
+      throw std::runtime_error("no socket on 127.0.0.1");
+    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~SilentServer() { ::close(socket_); }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+
+  std::string url;
+
+ private:
+  int socket_;
+};
+
+TEST(HttpClient, SilenceIsSaidWithItsLimit) {
+  const SilentServer server;
+  HttpClient client = client_of(server.url, {.silence_seconds = 0.05});
+  const HttpReply reply = client.get("/v1/models");
+  EXPECT_EQ(reply.status, 0);
+  EXPECT_EQ(reply.failure, "GET " + server.url + "/v1/models: nothing came for 0.05 s");
 }
 
 TEST(HttpClient, GetsWhatIsThere) {

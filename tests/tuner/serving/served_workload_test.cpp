@@ -175,6 +175,63 @@ TEST(ServedWorkload, MeasuredUntilTheIntervalIsNarrow) {
   EXPECT_TRUE(result.metrics.contains("tokens_per_s"));
 }
 
+// Like answer_to(), but every `each`th answer has half of the tokens that were asked for.
+FakeServer::Answer sometimes_half(const std::string& body, int number, int each) {
+  json request = json::parse(body);
+  const int tokens = request.at("max_tokens");
+  if (tokens > 1 && number % each == 0) request["max_tokens"] = tokens / 2;
+  return answer_to(request.dump());
+}
+
+ServedResult measured_with_half_answers(int each) {
+  FakeServer server;
+  std::atomic<int> number = 0;
+  server.on_post("/v1/completions",
+                 [&](const std::string& body, auto&) { return sometimes_half(body, ++number, each); });
+  Workload workload = workload_named("chat");
+  workload.prompt_tokens = 60;
+  workload.output_tokens = 80;
+  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(),
+                        counting_clock());
+  return measure_served(served, 1000.0, [](const std::string&) {});
+}
+
+TEST(ServedWorkload, AnswersThatAreCutShortDoNotCount) {
+  const ServedResult result = measured_with_half_answers(3);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_GT(result.cut_short, 0);
+  EXPECT_EQ(result.metrics.at("ttft_ms").n, result.answers - result.cut_short);
+  EXPECT_EQ(result.metrics.at("tpot_ms").n, 79 * (result.answers - result.cut_short))
+      << "every answer that counts has all of its tokens";
+  ASSERT_GE(result.remarks.size(), 2U);
+  EXPECT_TRUE(has_text(result.remarks[1], "answers ended before they had 80 tokens (40.0 on average)"));
+}
+
+TEST(ServedWorkload, AServerThatCutsEveryAnswerIsGivenUp) {
+  const ServedResult result = measured_with_half_answers(1);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_TRUE(result.metrics.empty()) << "nothing to judge by";
+  EXPECT_EQ(result.cut_short, result.answers);
+}
+
+TEST(StreamCompletion, AnEndBeforeTheTokensAskedForIsSeen) {
+  const auto ended = [](const char* reason, int counted) {
+    json last = chunk("c");
+    last["choices"][0]["finish_reason"] = reason;
+    std::vector<std::string> pieces = {event(chunk("a")), event(last)};
+    if (counted > 0)
+      pieces.push_back(event({{"choices", json::array()}, {"usage", {{"completion_tokens", counted}}}}));
+    pieces.emplace_back("data: [DONE]\n\n");
+    return completion(pieces).is_cut_short;  // 3 tokens were asked for
+  };
+  EXPECT_TRUE(ended("stop", 2));
+  EXPECT_TRUE(ended("length", 2)) << "its context was full";
+  EXPECT_FALSE(ended("length", 3));
+  EXPECT_FALSE(ended("stop", 3));
+  EXPECT_TRUE(ended("stop", 0));
+  EXPECT_FALSE(ended("length", 0)) << "several tokens in a piece, and nobody counts them";
+}
+
 TEST(ServedWorkload, AFailedRequestEndsTheMeasurement) {
   FakeServer server;
   int requests = 0;

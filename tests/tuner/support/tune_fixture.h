@@ -40,6 +40,7 @@ class TuneTest : public testing::Test {
     request.objectives = objectives;
     request.seed = 5;
     request.on_message = [this](const std::string& line) { messages += line + "\n"; };
+    request.on_remark = [this](const std::string& line) { remarks += line + "\n"; };
     runner.worker_command = {tune_synthetic_program(), "worker"};
     runner.setup = {{"audit", folder / "audit"}};
   }
@@ -62,6 +63,7 @@ class TuneTest : public testing::Test {
   TuneRequest request;
   TrialRunnerSettings runner;
   std::string messages;
+  std::string remarks;
 };
 
 }  // namespace moetune

@@ -47,10 +47,10 @@ function drawMoney() {
   for (const each of points.filter((one) => one.isRecommended))
     svg.append(draw(
         "text", {x: sx.place(each.tpot.value) + 12, y: sy.place(each.usd.value) - 8, class: "soft"},
-        shortened(`${each.box.box}, ${each.box.model}`)));
+        shortened(`${each.box.heading}, ${each.box.model}`)));
   cloud(
       host, svg, points.map((each) => {
-        const tip = `${each.box.box}, ${each.box.model}${each.isRecommended ? ", recommended" : ""}\n${
+        const tip = `${each.box.heading}, ${each.box.model}${each.isRecommended ? ", recommended" : ""}\n${
             Object.entries(each.point.configuration)
                 .map(([name, value]) => `${name} ${value}`)
                 .join(", ")}\n${said(each.tpot)} ms per token\n${said(each.usd)} USD per million tokens`;
@@ -74,7 +74,7 @@ function drawMoney() {
       ["box", "model", "configuration", "ms per token", "USD per million tokens"],
       () => points.map(
           (each) =>
-              [each.box.box, each.box.model,
+              [each.box.heading, each.box.model,
                Object.entries(each.point.configuration).map(([name, value]) => `${name}=${value}`).join(" "),
                said(each.tpot), said(each.usd)]));
 }

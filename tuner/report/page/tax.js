@@ -1,11 +1,14 @@
 // Where a token's time goes: parts in milliseconds per token, stacked, for the configurations somebody would
 // ask about. A metric tax_NAME_ms is a part; a run without them says that it was not measured. A part below 0
-// (unexplained may be) is in the table only.
+// (unexplained may be) is in the table only. All parts add up to tax_token_ms, the token's time in the recorded
+// runs, and not to tpot_ms, which is of others: the table shows both.
 const taxOrder =
     ["communication", "expert loading", "synchronisation", "launch gaps", "router", "compute", "unexplained"];
 const taxName = (metric) => metric.name.replace(/^tax_/, "").replace(/_ms$/, "").replaceAll("_", " ");
-const taxParts = metrics.filter((metric) => /^tax_.+_ms$/.test(metric.name))
+const taxParts = metrics.filter((metric) => /^tax_.+_ms$/.test(metric.name) && metric.name !== "tax_token_ms")
                      .sort((a, b) => taxOrder.indexOf(taxName(a)) - taxOrder.indexOf(taxName(b)));
+
+const tokenTimes = metrics.filter((metric) => ["tax_token_ms", "tpot_ms"].includes(metric.name));
 
 function taxTrials() {
   const has = (trial) => trial && taxParts.some((metric) => valueOf(trial, metric));
@@ -65,12 +68,13 @@ function drawTax() {
   host.replaceChildren(svg);
   numbersBehind(
       "tax-chart", "Milliseconds per token, by part",
-      ["trial", "differs from the default in", ...taxParts.map(taxName), "sum"],
+      ["trial", "differs from the default in", ...taxParts.map(taxName), "sum", ...tokenTimes.map((metric) => metric.name)],
       () => taxTrials().map(
           (trial) =>
               [trial.trial, changes(trial), ...taxParts.map((metric) => withInterval(valueOf(trial, metric))),
                digits(taxParts.reduce(
-                   (sum, metric) => sum + (valueOf(trial, metric) || {value: 0}).value, 0))]));
+                   (sum, metric) => sum + (valueOf(trial, metric) || {value: 0}).value, 0)),
+               ...tokenTimes.map((metric) => withInterval(valueOf(trial, metric)))]));
 }
 
 function startTax() {

@@ -1,0 +1,158 @@
+#include "engine/sync_tax/device_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "engine/sync_tax/device_label.h"
+#include "engine/sync_tax/host_calls.h"
+#include "engine/sync_tax/stream_order.h"
+
+namespace moetune {
+namespace {
+
+using Kind = DeviceRecord::Kind;
+
+struct OnDevice {
+  StepInterval interval;
+  bool is_labelled;
+};
+
+// Copies between host and device are the host's affair (a choice read back, inputs, logits) but for experts.
+StepInterval interval_of(const DeviceRecord& record) {
+  StepInterval interval{.begin_ns = record.begin_ns, .end_ns = record.end_ns};
+  const bool crosses = record.kind == Kind::copy_to_device || record.kind == Kind::copy_to_host;
+  const DeviceLabel label = record.label == 0 ? DeviceLabel{} : DeviceLabel::unpacked(record.label);
+  interval.activity = label.activity;
+  interval.row = label.row;
+  interval.layer = label.layer;
+  if (crosses && label.activity != Activity::expert_copy) interval.activity = Activity::host_wait;
+  if (!crosses && label.activity == Activity::host_wait) interval.activity = Activity::compute;
+  return interval;
+}
+
+// All branches of a graph have the stream that it was launched on.
+std::int64_t branch_of(const DeviceRecord& record) {
+  constexpr std::int64_t beside = std::int64_t{1} << 32;
+  const bool is_beside = record.label != 0 && DeviceLabel::unpacked(record.label).mark == Mark::beside;
+  return record.stream + (is_beside ? beside : 0);
+}
+
+std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted) {
+  std::vector<OnDevice> all;
+  StreamOrder order;
+  for (const DeviceRecord& record : sorted) {
+    if (record.kind == Kind::host_call) continue;
+    OnDevice one{interval_of(record), record.label != 0};
+    one.interval.begin_ns = order.begin_of(branch_of(record), record.begin_ns, record.end_ns);
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::vector<StepInterval> held_up_by_host(std::span<const DeviceRecord> sorted) {
+  std::map<std::uint32_t, std::vector<HostCall>> threads;
+  std::vector<std::int64_t> ends_ns;
+  for (const DeviceRecord& record : sorted) {
+    if (record.kind != Kind::host_call) {
+      ends_ns.push_back(record.end_ns);
+    } else if (is_wait(record.name) || is_launch(record.name)) {
+      threads[record.stream].push_back({record.begin_ns, record.end_ns, is_wait(record.name)});
+    }
+  }
+  std::ranges::sort(ends_ns);
+  std::vector<StepInterval> intervals;
+  for (const auto& [thread, calls] : threads)
+    std::ranges::copy(held_up(calls, ends_ns), std::back_inserter(intervals));
+  return intervals;
+}
+
+struct Window {
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+};
+
+std::vector<Window> decoded_windows(std::span<const DeviceRecord> sorted) {
+  std::vector<Window> windows;
+  std::optional<std::int64_t> before_ns;
+  for (const DeviceRecord& record : sorted) {
+    if (record.kind != Kind::kernel || record.label == 0) continue;
+    const Mark mark = DeviceLabel::unpacked(record.label).mark;
+    if (mark == Mark::step_ends) {
+      if (!before_ns) throw std::runtime_error("recorded steps: a step ends that never began");
+      windows.push_back({*before_ns, record.end_ns});
+    }
+    if (mark == Mark::step_ends || mark == Mark::run_begins) before_ns = record.end_ns;
+  }
+  return windows;
+}
+
+}  // namespace
+
+std::vector<StepInterval> intervals_of_device(std::span<const DeviceRecord> records) {
+  std::vector<DeviceRecord> sorted(records.begin(), records.end());
+  std::ranges::stable_sort(sorted, {}, &DeviceRecord::begin_ns);
+  std::vector<StepInterval> intervals = held_up_by_host(sorted);
+  for (const OnDevice& one : on_device(sorted)) intervals.push_back(one.interval);
+  return intervals;
+}
+
+DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<const RecordedStep> steps,
+                            std::span<const StepInterval> host_work) {
+  std::vector<DeviceRecord> sorted(records.begin(), records.end());
+  std::ranges::stable_sort(sorted, {}, &DeviceRecord::begin_ns);
+  const std::vector<Window> windows = decoded_windows(sorted);
+  const auto decoded = std::ranges::count(steps, Phase::decode, &RecordedStep::phase);
+  if (decoded != std::ssize(windows))
+    throw std::runtime_error(
+        fmt::format("recorded steps: {} were decoded, of {} the end was recorded", decoded, windows.size()));
+
+  DeviceSteps result;
+  result.steps.assign(steps.begin(), steps.end());
+  auto window = windows.begin();
+  for (RecordedStep& step : result.steps) {
+    if (step.phase == Phase::decode) {
+      step.begin_ns = window->begin_ns;
+      step.end_ns = window++->end_ns;
+    }
+  }
+
+  std::vector<std::vector<StepInterval>> of_step(steps.size());
+  // Calls what() with the number of every step that the interval touches.
+  const auto each_step_of = [&](const StepInterval& interval, const auto& what) {
+    auto step = std::ranges::upper_bound(result.steps, interval.begin_ns, {}, &RecordedStep::end_ns);
+    for (; step != result.steps.end() && step->begin_ns < interval.end_ns; ++step)
+      what(static_cast<std::size_t>(step - result.steps.begin()));
+  };
+  for (const OnDevice& one : on_device(sorted)) {
+    bool is_in_a_step = false;
+    each_step_of(one.interval, [&](std::size_t step) {
+      of_step[step].push_back(one.interval);
+      is_in_a_step = true;
+    });
+    if (!is_in_a_step || one.is_labelled || one.interval.activity != Activity::compute) continue;
+    ++result.unlabelled;
+    result.unlabelled_ns += one.interval.end_ns - one.interval.begin_ns;
+  }
+  // In a step in which the device waited for the host it waited for the launch of everything that came then.
+  for (const StepInterval& interval : held_up_by_host(sorted))
+    each_step_of(interval, [&](std::size_t step) {
+      std::int64_t& awaited = result.steps[step].awaited_kernels;
+      if (awaited == 0) awaited = std::ssize(of_step[step]);
+    });
+  for (const StepInterval& interval : held_up_by_host(sorted))
+    each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
+  for (const StepInterval& interval : host_work)
+    each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    result.steps[step].first = result.intervals.size();
+    result.steps[step].count = of_step[step].size();
+    result.intervals.insert(result.intervals.end(), of_step[step].begin(), of_step[step].end());
+  }
+  return result;
+}
+
+}  // namespace moetune

@@ -1,0 +1,91 @@
+// CUPTI's functions, opened at run time: a machine without it loses the recording of kernels and nothing
+// else.
+#pragma once
+
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace moetune::cuda {
+
+struct CuptiLibrary {
+  std::string problem;  // why it cannot be used; empty: it can
+  decltype(&cuptiGetVersion) version = nullptr;
+  decltype(&cuptiGetTimestamp) timestamp = nullptr;
+  decltype(&cuptiSubscribe) subscribe = nullptr;
+  decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
+  decltype(&cuptiEnableCallback) enable_callback = nullptr;
+  decltype(&cuptiGetCallbackName) callback_name = nullptr;
+  decltype(&cuptiGetGraphNodeId) node_id = nullptr;
+  decltype(&cuptiGetResultString) result_text = nullptr;
+  decltype(&cuptiActivityEnable) enable = nullptr;
+  decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&cuptiActivityFlushAll) flush = nullptr;
+  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped = nullptr;
+
+  // Opened once, when it is first asked for.
+  static const CuptiLibrary& get() {
+    static const CuptiLibrary library;
+    return library;
+  }
+
+  void check(CUptiResult result, const char* what) const {
+    if (result == CUPTI_SUCCESS) return;
+    const char* text = nullptr;
+    if (result_text(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
+    throw std::runtime_error(std::string("CUPTI: ") + what + ": " + text + " (" +
+                             std::to_string(static_cast<int>(result)) + ")");
+  }
+
+ private:
+  static constexpr int kMajor =
+      CUPTI_API_VERSION / 10000 > 0 ? CUPTI_API_VERSION / 10000 : 12;  // until 12 it was a small number
+
+  CuptiLibrary() {
+    const std::string file = "libcupti.so." + std::to_string(kMajor);
+    void* handle = dlopen(file.c_str(), RTLD_NOW);
+    std::string searched = "the library path, /usr/local/cuda";
+    std::vector<std::string> roots = {"/usr/local/cuda"};
+    if (const char* const home = std::getenv("CUDA_HOME"); home != nullptr) {
+      roots.insert(roots.begin(), home);
+      searched += std::string(" and ") + home;
+    }
+    for (const std::string& root : roots)
+      for (const char* folder : {"/lib64/", "/extras/CUPTI/lib64/", "/targets/x86_64-linux/lib/"})
+        if (handle == nullptr) handle = dlopen((root + folder + file).c_str(), RTLD_NOW);
+    if (handle == nullptr) {
+      problem = file + " is not found in " + searched +
+                "; it comes with the CUDA toolkit, in lib64 or extras/CUPTI/lib64: add that folder to "
+                "LD_LIBRARY_PATH";
+      return;
+    }
+    load(handle, "cuptiGetVersion", version);
+    load(handle, "cuptiGetTimestamp", timestamp);
+    load(handle, "cuptiSubscribe", subscribe);
+    load(handle, "cuptiUnsubscribe", unsubscribe);
+    load(handle, "cuptiEnableCallback", enable_callback);
+    load(handle, "cuptiGetCallbackName", callback_name);
+    load(handle, "cuptiGetGraphNodeId", node_id);
+    load(handle, "cuptiGetResultString", result_text);
+    load(handle, "cuptiActivityEnable", enable);
+    load(handle, "cuptiActivityDisable", disable);
+    load(handle, "cuptiActivityRegisterCallbacks", register_callbacks);
+    load(handle, "cuptiActivityFlushAll", flush);
+    load(handle, "cuptiActivityGetNextRecord", next_record);
+    load(handle, "cuptiActivityGetNumDroppedRecords", dropped);
+  }
+
+  template <class Function>
+  void load(void* handle, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(handle, name));
+    if (function == nullptr && problem.empty()) problem = std::string("this machine's CUPTI has no ") + name;
+  }
+};
+
+}  // namespace moetune::cuda

@@ -1,0 +1,198 @@
+// Where a decoded token's time goes on a GPU, and whether losses of known size are found where they belong.
+//
+//   cuda_tax_bench MODEL [sequences=1] [prompt=64] [new=32] [seconds=0.5] [knob=value ...] [inject]
+//
+// One row per configuration, in microseconds per token: plain (without recording), recorded / plain, the
+// parts with what recording cost taken out, and what is left unexplained. inject: four more rows with a loss
+// put in, then what each moved: the part in brackets is to move by as much as the token (within 10 %), every
+// other by less than 5 % of it.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint.h"
+#include "engine/engine.h"
+#include "engine/facts/knobs.h"
+#include "engine/option_rules.h"
+#include "engine/sync_tax/account.h"
+#include "engine/sync_tax/device_steps.h"
+#include "engine/sync_tax/imported_trace.h"
+#include "engine/sync_tax/injection.h"
+#include "engine/sync_tax/timeline.h"
+#include "engine/sync_tax/torch_reader.h"
+#include "engine/tokenizer.h"
+#include "tuner/targets/tax_run.h"
+#include "tuner/targets/workload_run.h"
+
+#if MOETUNE_HAS_CUDA
+
+namespace moetune {
+namespace {
+
+struct Asked {
+  std::string model;
+  std::string title;  // of the row
+  Workload workload;
+  double seconds = 0.5;
+  bool injects = false;
+};
+
+constexpr std::array kShown = {Part::communication, Part::expert_loading, Part::synchronisation,
+                               Part::launch_gaps,   Part::router,         Part::compute};
+
+double us(const Breakdown& one, Part part) { return one.exposed_ns[static_cast<std::size_t>(part)] / 1e3; }
+
+void print_row(const std::string& title, const TaxResult& tax) {
+  const Breakdown& one = tax.decode.typical;
+  std::printf("%-44s %9.1f %6.3f", title.c_str(), one.token_ns / 1e3, one.recorded_ns / one.token_ns);
+  for (const Part part : kShown) std::printf(" %9.1f", us(one, part));
+  std::printf(" %8.1f %+7.2f%% %6.0f %5lld%s\n", one.unexplained_ns / 1e3,
+              100.0 * one.unexplained_ns / one.token_ns, tax.cost.outside_ns,
+              static_cast<long long>(tax.unlabelled_kernels), one.refused.empty() ? "" : " refused");
+  std::fflush(stdout);
+}
+
+void print_heads() {
+  std::printf("%-44s %9s %6s", "us per token", "plain", "rec/pl");
+  for (const Part part : kShown)
+    std::printf(" %9.9s", std::string(kPartNames[static_cast<std::size_t>(part)]).c_str());
+  std::printf(" %8s %8s %6s %6s %5s\n", "unexpl.", "", "ns/rec", "launch", "unlab");
+}
+
+struct Loss {
+  const char* name;
+  Injection injection;
+  Part belongs_to;
+};
+
+void print_moves(const Loss& loss, const Breakdown& before, const Breakdown& after) {
+  const double moved_us = (after.token_ns - before.token_ns) / 1e3;
+  std::printf("%-44s %+9.1f       ", (std::string("  moved by ") + loss.name).c_str(), moved_us);
+  bool holds = before.refused.empty() && after.refused.empty();
+  for (const Part part : kShown) {
+    const double part_us = us(after, part) - us(before, part);
+    const bool is_named = part == loss.belongs_to;
+    const double off = std::abs(part_us - (is_named ? moved_us : 0.0)) / std::abs(moved_us);
+    holds = holds && off < (is_named ? 0.10 : 0.05);
+    std::printf(" %+8.1f%c", part_us, is_named ? '*' : ' ');
+  }
+  std::printf(" %+8.1f  %s\n", (after.unexplained_ns - before.unexplained_ns) / 1e3,
+              holds ? "holds" : "DOES NOT HOLD");
+  std::fflush(stdout);
+}
+
+// The last recorded run as another profiler's trace, told apart by the names of its kernels, beside the
+// labels.
+void print_import(const TaxResult& tax) {
+  if (tax.last_records.empty()) return;
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = 0;
+  for (const DeviceRecord& record : tax.last_records) {
+    if (record.kind == DeviceRecord::Kind::host_call) continue;
+    begin_ns = std::min(begin_ns, record.begin_ns);
+    end_ns = std::max(end_ns, record.end_ns);
+  }
+  const Account ours = account(begin_ns, end_ns, intervals_of_device(tax.last_records));
+  const ImportedTrace trace = parse_torch_trace(timeline_of({}, {}, "", tax.last_records), "timeline");
+  const Account theirs = imported_accounts(trace).at(0).account;
+  std::printf("  imported (ours), us:");
+  for (const Part part : kShown)
+    std::printf(" %s %.1f (%.1f)", std::string(kPartNames[static_cast<std::size_t>(part)]).c_str(),
+                static_cast<double>(theirs.exposed_ns[static_cast<std::size_t>(part)]) / 1e3,
+                static_cast<double>(ours.exposed_ns[static_cast<std::size_t>(part)]) / 1e3);
+  std::printf("\n");
+  for (const auto& [name, ns] : trace.unmatched_ns)
+    std::printf("  unmatched %.1f us %s\n", ns / 1e3, name.c_str());
+}
+
+void bench(const Asked& asked, const EngineOptions& options) {
+  const auto checkpoint = open_checkpoint(asked.model);
+  const TokenSource text = calibration_tokens(*checkpoint, "", 1 << 16);
+  Engine engine(checkpoint, options, limits_of(asked.workload, options));
+  const bool is_resident = options.expert_cache_fraction >= 1.0 && options.expert_cache_bytes == 0;
+  std::vector<Loss> losses = {{"nothing", {}, Part::compute}};
+  if (asked.injects) {
+    losses.push_back({"100 empty nodes", {.empty_ops = 100}, Part::launch_gaps});
+    losses.push_back({"host stall 200 us", {.host_stall_ns = 200'000}, Part::synchronisation});
+    losses.push_back(
+        {"expert bytes twice", {.expert_reads = 2}, is_resident ? Part::compute : Part::expert_loading});
+    losses.push_back({"router spin 20 us", {.router_spin_ns = 20'000}, Part::router});
+  }
+  std::vector<PlainRuns> plain;  // all of them before CUPTI is opened
+  for (const Loss& loss : losses) {
+    engine.inject(loss.injection);
+    plain.push_back(plain_runs(engine, asked.workload, text, asked.seconds));
+  }
+  print_heads();
+  std::optional<TaxResult> before;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    engine.inject(losses[i].injection);
+    TaxResult tax = measure_tax(engine, asked.workload, text, asked.seconds, {}, &plain[i]);
+    print_row(i == 0 ? asked.title : std::string("  with ") + losses[i].name, tax);
+    if (before) {
+      print_moves(losses[i], before->decode.typical, tax.decode.typical);
+      continue;
+    }
+    for (std::size_t row = 0; row < kRows; ++row)
+      std::printf("  %s %.1f", std::string(kRowNames[row]).c_str(), tax.decode.typical.row_ns[row] / 1e3);
+    std::printf("\n");
+    print_import(tax);
+    before = std::move(tax);
+  }
+}
+
+void bench_asked(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) throw std::invalid_argument("a model is missing; see the head of this file");
+  setenv("MOETUNE_UNTRIED", "gpu_cache", 1);  // engine/untried.h: this is a program that tries it
+  Asked asked{.model = arguments.front(), .title = arguments.front(), .workload = {}};
+  asked.workload.prompt_tokens = 64;
+  asked.workload.output_tokens = 32;
+  asked.workload.sequences = 1;
+  EngineOptions options = default_options(DeviceKind::cuda);
+  for (const std::string& setting : std::vector(arguments.begin() + 1, arguments.end())) {
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    const std::string name = setting.substr(0, equals);
+    const std::string value = setting.substr(std::min(equals + 1, setting.size()));
+    asked.title += name == "seconds" || name == "inject" ? "" : " " + setting;
+    if (name == "inject")
+      asked.injects = true;
+    else if (name == "seconds")
+      asked.seconds = std::stod(value);
+    else if (name == "sequences")
+      asked.workload.sequences = std::stoi(value);
+    else if (name == "prompt")
+      asked.workload.prompt_tokens = std::stoi(value);
+    else if (name == "new")
+      asked.workload.output_tokens = std::stoi(value);
+    else
+      set_knob(options, name, value);
+  }
+  bench(asked, options);
+}
+
+}  // namespace
+}  // namespace moetune
+
+int main(int argc, char** argv) {
+  try {
+    moetune::bench_asked({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
+
+#else
+int main() {
+  std::puts("built without CUDA: nothing to measure");
+  return 0;
+}
+#endif
