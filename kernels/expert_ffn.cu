@@ -37,7 +37,8 @@ FfnWork described(const ExpertFfn& op) {
                   .k = shape.k,
                   .sorted = {},
                   .ids = op.ids.i32(),
-                  .slot_of_expert = op.slot_of_expert.i32()};
+                  .slot_of_expert = op.slot_of_expert.i32(),
+                  .experts = shape.experts};
   return work;
 }
 

@@ -46,7 +46,7 @@ void run(Cuda& cuda, const FeedForward& op) {
   work.up = cuda::FfnTiles::of(op.up.layout, op.up.data);
   work.down = cuda::FfnTiles::of(op.down.layout, op.down.data);
   work.entries = {.kind = cuda::FfnEntries::Kind::everyone, .count = 1, .tokens = tokens, .k = 1, .sorted = {},
-                  .ids = nullptr, .slot_of_expert = nullptr};
+                  .ids = nullptr, .slot_of_expert = nullptr, .experts = 0};
   work.activated_stride = cuda::padded_width(op.down.layout);
   const std::int64_t activated = tokens * work.activated_stride * static_cast<std::int64_t>(sizeof(float));
   work.activated = static_cast<unsigned char*>(cuda.state().scratch(

@@ -68,49 +68,46 @@ class FewColumns {
     scale_at_ = base + static_cast<std::uint32_t>(shape.scales_at() + t * 4);
   }
 
-  // All threads of the block; a barrier must follow. row(token, index): first element of what lies at `index`
-  // of a token's column, on 16 bytes; weight(token, index): it is multiplied by. in: a multiple of four; what
-  // lies beyond are zeros. kTogether pieces are asked for before the first is stored: each waits for the L2
-  // cache.
-  template <int kTogether, class Row, class Weight>
-  __device__ __forceinline__ void stage(int in, const Row& row, const Weight& weight) {
-    const auto warp = static_cast<int>(threadIdx.x / 32);
-    const auto lane = static_cast<int>(threadIdx.x % 32);
-    const auto warps = static_cast<int>(blockDim.x / 32);
-    if (warp == warps - 1) reinterpret_cast<uint2*>(shared_)[lane] = {0, 0};
-    static_assert(kZeroBytes == 256);
-    const int pieces = shape_.width / kScaledTogether;
-    const bool has_rows = shape_.rows > 1;
-    const int places = has_rows ? shape_.rows : shape_.tokens;  // one of the two is one
-    int place = 0;
-    int piece = warp;
-    const auto settle = [&] {
-      while (piece >= pieces) piece -= pieces, ++place;
-    };
-    settle();
-    while (place < places) {
-      int token[kTogether];
-      int index[kTogether];
-      int column[kTogether];
-      float4 v[kTogether][2];
+  // Staging, by all threads of the block; a barrier must follow. A place is a row behind others in the column
+  // of the only token, or the row of a token: row(place) is its first element, on 16 bytes, weight(place)
+  // what it is multiplied by (asked for by whole warps). in: a multiple of four; what lies beyond are zeros.
+  // Pieces are asked for together before the first is stored: each waits for the L2 cache.
+  template <int kTogether>
+  struct Asked {
+    float4 v[kTogether][2];
+  };
+  template <int kTogether, class Row>
+  __device__ __forceinline__ void ask(Asked<kTogether>& to, int round, int in, const Row& row) const {
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        token[i] = has_rows ? 0 : place;
-        index[i] = has_rows ? place : 0;
-        column[i] = piece * kScaledTogether + lane * 8;
+    for (int i = 0; i < kTogether; ++i) {
+      const Piece at = piece(round + i * static_cast<int>(blockDim.x / 32));
+      const int column = at.index * kScaledTogether + static_cast<int>(threadIdx.x % 32) * 8;
+      const float* from = row(at.place) + column;
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          v[i][h] = {0.0F, 0.0F, 0.0F, 0.0F};
-          if (place < places && column[i] + 4 * h < in)
-            v[i][h] = *reinterpret_cast<const float4*>(row(token[i], index[i]) + column[i] + 4 * h);
-        }
-        piece += warps;
-        settle();
+      for (int h = 0; h < 2; ++h) {
+        to.v[i][h] = {0.0F, 0.0F, 0.0F, 0.0F};
+        if (at.exists && column + 4 * h < in) to.v[i][h] = load_now(from + 4 * h);
       }
+    }
+  }
+  template <int kTogether, class Weight>
+  __device__ __forceinline__ void put(const Asked<kTogether>& from, int round, const Weight& weight) {
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i)
-        if ((has_rows ? index[i] : token[i]) < places)
-          put(v[i], token[i], index[i] * shape_.width + column[i], weight(token[i], index[i]));
+    for (int i = 0; i < kTogether; ++i)
+      if (const Piece at = piece(round + i * static_cast<int>(blockDim.x / 32)); at.exists)
+        put(from.v[i], at.place, at.index, weight(at.place));
+  }
+  // What follows `round`, and the zeros that lanes without a column read.
+  template <int kTogether, class Row, class Weight>
+  __device__ __forceinline__ void stage(int round, int in, const Row& row, const Weight& weight) {
+    const auto warps = static_cast<int>(blockDim.x / 32);
+    if (static_cast<int>(threadIdx.x / 32) == warps - 1)
+      reinterpret_cast<uint2*>(shared_)[threadIdx.x % 32] = {0, 0};
+    static_assert(kZeroBytes == 256);
+    for (; piece(round).exists; round += kTogether * warps) {
+      Asked<kTogether> asked;
+      ask(asked, round, in, row);
+      put(asked, round, weight);
     }
   }
 
@@ -133,10 +130,29 @@ class FewColumns {
   }
 
  private:
-  // column: of the lane's first element.
-  __device__ __forceinline__ void put(const float4 (&v)[2], int token, int column, float weight) {
+  struct Piece {
+    int place;
+    int index;  // within the place
+    bool exists;
+  };
+  __device__ __forceinline__ Piece piece(int index) const {
+    const int each = shape_.width / kScaledTogether;
+    const auto place =
+        static_cast<int>(__fdividef(static_cast<float>(index) + 0.5F, static_cast<float>(each)));
+    return {place, index - place * each, place < (shape_.rows > 1 ? shape_.rows : shape_.tokens)};
+  }
+  static __device__ __forceinline__ float4 load_now(const float* from) {
+    float4 v;
+    asm volatile("ld.global.v4.f32 {%0,%1,%2,%3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "l"(from));
+    return v;
+  }
+  __device__ __forceinline__ void put(const float4 (&v)[2], int place, int piece, float weight) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
-    unsigned char* to = shared_ + kZeroBytes + 2 * token * shape_.column_bytes();
+    const int place_bytes = shape_.rows > 1 ? shape_.width * shape_.element_bytes : 2 * shape_.column_bytes();
+    unsigned char* to =
+        shared_ + kZeroBytes + place * place_bytes + piece * kScaledTogether * shape_.element_bytes;
     const float x[8] = {v[0].x, v[0].y, v[0].z, v[0].w, v[1].x, v[1].y, v[1].z, v[1].w};
     if constexpr (kIntegers) {
       // As bits, so that NaN is larger than anything and reaches the scale.
@@ -148,28 +164,28 @@ class FewColumns {
           32512.0F;  // its high byte is 127, the low one 0: rounding cannot carry beyond 127
       constexpr unsigned kLeast = 0x0DA24260U;  // 1e-30: smaller numbers are zeros, and no quotient overflows
       const float bound = __uint_as_float(max(largest, kLeast));
-      const float inverse = __fdividef(kMost, bound);
+      const float inverse = kMost * reciprocal(bound);
+      // 1.5 * 2^23 + 128 + q: the low 16 bits are those of the integer q + 128; its bytes are the high one of
+      // q and, but for the top bit, the low one, which is signed.
       unsigned bits[8];
-      // 1.5 * 2^23 + q: the low 16 bits are those of the integer q.
 #pragma unroll
-      for (int i = 0; i < 8; ++i) bits[i] = __float_as_uint(fmaf(x[i], inverse, 12582912.0F));
+      for (int i = 0; i < 8; ++i) bits[i] = __float_as_uint(fmaf(x[i], inverse, 12583040.0F));
       uint2 high, low;
-      low.x = bytes_of<0>(bits, 0, 0);
-      low.y = bytes_of<0>(bits, 4, 0);
-      high.x = bytes_of<1>(bits, 0, 128);  // the low byte is signed
-      high.y = bytes_of<1>(bits, 4, 128);
-      int at = column;
+      cut<0>(bits, high.x, low.x);
+      cut<4>(bits, high.y, low.y);
+      int at = lane * 8;
       if constexpr (kChunk == 128) {  // of a chunk: 16 bytes a lane from the words 0 and 1 of its weights,
                                       // then from 2 and 3
         const int octet = lane % 16;
-        at = column - octet * 8 + octet / 8 * 64 + octet % 4 * 16 + octet / 4 % 2 * 8;
+        at += octet / 8 * 64 + octet % 4 * 16 + octet / 4 % 2 * 8 - octet * 8;
       }
       *reinterpret_cast<uint2*>(to + at) = high;
       *reinterpret_cast<uint2*>(to + shape_.column_bytes() + at) = low;
-      if (lane == 0)
-        reinterpret_cast<float*>(shared_ +
-                                 shape_.scales_at())[column / kScaledTogether * kFewTokens + token] =
-            bound * (weight / kMost);
+      if (lane == 0) {
+        const int scale = shape_.rows > 1 ? (place * (shape_.width / kScaledTogether) + piece) * kFewTokens
+                                          : piece * kFewTokens + place;
+        reinterpret_cast<float*>(shared_ + shape_.scales_at())[scale] = bound * (weight * (1.0F / kMost));
+      }
     } else {
       uint4 rounded, lost;
       auto* high = reinterpret_cast<unsigned*>(&rounded);
@@ -181,19 +197,24 @@ class FewColumns {
         high[i] = pack2(a, b);
         low[i] = pack2(a - __uint_as_float(high[i] << 16), b - __uint_as_float(high[i] & 0xFFFF0000U));
       }
-      *reinterpret_cast<uint4*>(to + column * 2) = rounded;
-      *reinterpret_cast<uint4*>(to + shape_.column_bytes() + column * 2) = lost;
+      *reinterpret_cast<uint4*>(to + lane * 16) = rounded;
+      *reinterpret_cast<uint4*>(to + shape_.column_bytes() + lane * 16) = lost;
     }
   }
-  // Byte `byte` of four elements, in the order in which they are multiplied.
-  template <int byte>
-  static __device__ __forceinline__ unsigned bytes_of(const unsigned (&bits)[8], int first, unsigned plus) {
-    constexpr unsigned kPair = byte == 0 ? 0x0040U : 0x0051U;
+  static __device__ __forceinline__ float reciprocal(float value) {
+    float d;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(value));
+    return d;
+  }
+  // The high and the low bytes of four elements from `first` on, in the order in which they are multiplied.
+  template <int first>
+  static __device__ __forceinline__ void cut(const unsigned (&bits)[8], unsigned& high, unsigned& low) {
     const unsigned a =
-        __byte_perm(bits[octet_order<type>(first)] + plus, bits[octet_order<type>(first + 1)] + plus, kPair);
-    const unsigned b = __byte_perm(bits[octet_order<type>(first + 2)] + plus,
-                                   bits[octet_order<type>(first + 3)] + plus, kPair);
-    return __byte_perm(a, b, 0x5410U);
+        __byte_perm(bits[octet_order<type>(first)], bits[octet_order<type>(first + 1)], 0x5140U);
+    const unsigned b =
+        __byte_perm(bits[octet_order<type>(first + 2)], bits[octet_order<type>(first + 3)], 0x5140U);
+    high = __byte_perm(a, b, 0x7632U);
+    low = __byte_perm(a, b, 0x5410U) ^ 0x80808080U;
   }
 
   FewShape shape_;

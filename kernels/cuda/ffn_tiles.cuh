@@ -31,6 +31,7 @@ struct FfnEntries {
   Assignments sorted;                  // by_expert
   const std::int32_t* ids;             // one_token
   const std::int32_t* slot_of_expert;  // one_token
+  int experts;                         // one_token: of slot_of_expert
 };
 
 struct FfnWork {
