@@ -2,6 +2,10 @@
 // reports/noise/replay.txt.
 #include <cctype>
 #include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -67,6 +71,24 @@ INSTANTIATE_TEST_SUITE_P(Recorded, NoiseReplay, ::testing::ValuesIn(noise_files(
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return name;
 });
+
+TEST(Machine, HandsOutProcessesInTheirOrderFromOneThatTheSeedSays) {
+  std::vector<std::vector<double>> processes;
+  for (int i = 0; i < 50; ++i) processes.emplace_back(7, 1.0 + 0.01 * i);
+  const RecordedNoise noise(processes);
+  std::set<double> begins;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Machine machine(noise, seed);
+    const double first = machine.time(2.0).value;
+    begins.insert(first);
+    std::size_t process = 0;
+    while (process < noise.processes() && std::abs(2.0 * noise.level(process) - first) > 1e-12) ++process;
+    ASSERT_LT(process, noise.processes());
+    for (std::size_t i = 1; i < 60; ++i)
+      ASSERT_NEAR(machine.time(2.0).value, 2.0 * noise.level(process + i), 1e-12) << i;
+  }
+  EXPECT_GT(begins.size(), 5U);
+}
 
 TEST(StatedIntervals, HoldTheLongRunValueOfCorrelatedSeries) {
   for (const int count : {100, 400})

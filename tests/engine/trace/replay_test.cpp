@@ -172,6 +172,8 @@ TEST(LruCurve, CountsDistancesByHand) {
   const LruCurve curve = lru_curve(small_trace({{0, 1}, {0, 2}, {1, 1}}, 2, 3, 1));
   EXPECT_EQ(curve.lookups, 6);
   EXPECT_EQ(curve.hits, (std::vector<std::int64_t>{0, 0, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(curve.layer_steps, 6);
+  EXPECT_EQ(curve.whole, curve.hits) << "a layer asks for one expert: it finds all it asked for, or none";
   EXPECT_EQ(curve.exact_from, 1);
 }
 
