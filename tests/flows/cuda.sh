@@ -72,8 +72,8 @@ PY
   expect_in out.txt 'Every kernel is known by its name'
 fi
 
-# Energy per token where the GPU counts it: ten times a second, so that each process has to measure for a third of one.
-expect_exit 0 "$MOETUNE" measure --device cuda --budget 10s --json
+# Energy per token where the GPU counts it: ten times a second, and a process needs six of its steps.
+expect_exit 0 "$MOETUNE" measure --device cuda --budget 25s --json
 python3 - "$probe" <<'PY' || fail "measure --json is not what it should be"
 import json, sys
 gpu = json.loads(sys.argv[1])["gpu"]
