@@ -70,6 +70,11 @@ const Trial* failure_among(const std::vector<const Trial*>& turns, const std::st
   return nullptr;
 }
 
+double load_seconds_of(const Trial& trial) {
+  const auto found = trial.metrics.find("load_seconds");
+  return found == trial.metrics.end() ? 0.0 : found->second.value;
+}
+
 }  // namespace
 
 std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::int64_t after,
@@ -80,11 +85,16 @@ std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::
   auto logged = round.begin();
   std::set<std::int64_t> failed;
   double spent = 0.0;
+  double loading = 0.0;
   for (std::int64_t pass = 0; pass < limits.passes; ++pass) {
     if (finalists.size() < failed.size() + 2) return std::nullopt;  // nobody is left to compare with
-    const double with_this_pass =
-        pass == 0 ? 0.0 : spent * static_cast<double>(pass + 1) / static_cast<double>(pass);
-    if (pass >= fewest_passes && limits.seconds && with_this_pass > *limits.seconds) return std::nullopt;
+    const double growth = pass == 0 ? 0.0 : static_cast<double>(pass + 1) / static_cast<double>(pass);
+    const auto is_beyond = [&](double so_far, const std::optional<double>& limit) {
+      return limit && so_far * growth > *limit;
+    };
+    if (pass >= fewest_passes &&
+        (is_beyond(spent, limits.seconds) || is_beyond(loading, limits.load_seconds)))
+      return std::nullopt;
     for (std::size_t place = 0; place < finalists.size(); ++place) {
       const std::int64_t number = at_turn(finalists, pass, place);
       if (failed.contains(number)) continue;
@@ -98,6 +108,7 @@ std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::
                          fmt::format("trial {} of pass {} at this place", number, pass));
       if (trial.outcome != Outcome::ok) failed.insert(number);
       spent += trial.seconds;
+      loading += load_seconds_of(trial);
     }
   }
   return std::nullopt;
@@ -120,10 +131,14 @@ std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std:
   }
   if (wanted.empty() || newest == nullptr) return std::nullopt;
   std::vector<const Trial*> round;
-  for (const Trial& trial : measured_again)
-    if (is_of_round(trial, newest->finalists, after)) round.push_back(&trial);
-
   FinalRound result;
+  for (const Trial& trial : measured_again) {
+    if (!is_of_round(trial, newest->finalists, after)) continue;
+    round.push_back(&trial);
+    result.seconds += trial.seconds;
+    result.load_seconds += load_seconds_of(trial);
+  }
+
   std::size_t passes = round.size();  // as many as every finalist that did not fail has
   for (const std::int64_t number : newest->finalists) {
     const std::vector<const Trial*> turns = turns_of(number, round);
@@ -168,6 +183,18 @@ std::optional<double> drift_of(const FinalRound& round) {
   if (values.size() < 6) return std::nullopt;
   const double begin = median(values.first(values.size() / 3));
   return begin > 0.0 ? std::optional(median(values.last(values.size() / 3)) / begin - 1.0) : std::nullopt;
+}
+
+std::optional<Measurement> against_itself(const FinalRound& round) {
+  std::vector<Measurement> ratios;
+  for (std::size_t pass = 1; pass < round.reference_by_pass.size(); pass += 2) {
+    if (round.reference_by_pass[pass - 1] <= 0.0) return std::nullopt;
+    Measurement& ratio = ratios.emplace_back();
+    ratio.value = round.reference_by_pass[pass] / round.reference_by_pass[pass - 1];
+    ratio.n = 1;
+  }
+  if (!quantile_ranks(ratios.size(), 0.5)) return std::nullopt;
+  return over_passes(ratios, 1);
 }
 
 Metrics with_final_times(const Metrics& metrics, const Finalist& finalist) {

@@ -32,7 +32,12 @@ struct FinalLimits {
   std::int64_t passes = usual_passes;
   // No pass after the fewest begins when it would probably end later than this; empty: no limit.
   std::optional<double> seconds = std::nullopt;
+  // The same of the time in which weights are loaded and converted, the load_seconds of the turns.
+  std::optional<double> load_seconds = std::nullopt;
 };
+
+// Of the whole budget, what the final round may spend on changing from one finalist's weights to the next's.
+inline constexpr double most_load_share = 0.2;
 
 struct NextTurn {
   std::int64_t trial = 0;  // to be measured again
@@ -60,6 +65,8 @@ struct FinalRound {
   std::int64_t passes = 0;          // complete ones
   std::vector<double>
       reference_by_pass;  // the first finalist's value of the objective: how the machine's mood went
+  double seconds = 0.0;   // of all turns
+  double load_seconds = 0.0;  // of that: weights were loaded and converted
 
   const Finalist* find(std::int64_t trial) const;
 };
@@ -72,6 +79,12 @@ std::optional<FinalRound> final_round(std::span<const std::int64_t> wanted, std:
 // By how much the first finalist changed from the first third of the passes to the last (0.03: 3 % more),
 // between medians. Empty: fewer than 6 passes, or it failed.
 std::optional<double> drift_of(const FinalRound& round);
+
+// The first finalist against itself: its value in the second pass of every block (next_turn()) over that in
+// the first, as a challenger's ratio would be judged. Its interval should hold 1; how far it reaches is what
+// this machine makes of no difference at all. The passes of a block are processes of their own, which those
+// of a verdict's ratios are not: it is the wider of the two. Empty: fewer than 6 blocks, or it failed.
+std::optional<Measurement> against_itself(const FinalRound& round);
 
 // What the search measured, with what the final round measured again in its place.
 Metrics with_final_times(const Metrics& metrics, const Finalist& finalist);

@@ -128,6 +128,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     standing.add_turn(trial, trial.turn->after == after && trial.turn->finalists == finalists);
   if (finalists.empty()) return true;
   FinalLimits limits;
+  if (request.budget_seconds) limits.load_seconds = most_load_share * *request.budget_seconds;
   if (request.budget_seconds)
     limits.seconds =
         std::max(final_share * *request.budget_seconds, *request.budget_seconds - standing.search_seconds());
@@ -154,6 +155,13 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     standing.add_turn(log.append(*trial), true);
     show_standing();
   }
+  FinalLimits without_loading = limits;
+  without_loading.load_seconds.reset();
+  if (request.on_message && next_turn(finalists, after, log.measured_again(), without_loading))
+    request.on_message(fmt::format(
+        "the final round ends early: to load the finalists' weights once more would take it beyond "
+        "{:.0f} % of the budget",
+        100.0 * most_load_share));
   return true;
 }
 

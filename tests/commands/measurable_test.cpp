@@ -24,7 +24,7 @@ std::string reason(const std::string& metric, const Study& study) {
 }
 
 TEST(Measurable, WhatEveryStudyHas) {
-  for (const char* metric : {"tpot_ms", "ttft_ms", "tokens_per_s", "goodput_per_s", "kl_mean", "router_mass",
+  for (const char* metric : {"tpot_ms", "ttft_ms", "tokens_per_s", "kl_mean", "router_mass",
                              "device_bytes", "tax_share"})
     for (const std::string& workload : workload_names())
       EXPECT_EQ(reason(metric, study_of(workload)), "") << metric << " of " << workload;
@@ -40,6 +40,9 @@ TEST(Measurable, WhatDependsOnTheWorkload) {
   Study none = study_of("chat");
   none.workload.slo = {};
   EXPECT_TRUE(has_text(reason("goodput_per_s", none), "no service level"));
+  EXPECT_TRUE(has_text(reason("goodput_per_s", study_of("agent")), "is about tasks"));
+  EXPECT_TRUE(has_text(reason("task_goodput_per_s", study_of("chat")), "is about requests"));
+  EXPECT_EQ(reason("task_goodput_per_s", study_of("agent")), "");
   none.workload.output_tokens = 1;
   EXPECT_TRUE(has_text(reason("tpot_ms", none), "one token long"));
 }
@@ -53,7 +56,7 @@ TEST(Measurable, WhatDependsOnMachineAndModel) {
   study.counts_energy = true;
   EXPECT_EQ(reason("joules_per_token", study), "");
   study.device = DeviceKind::cuda;
-  for (const char* metric : {"task_tax_ms", "tax_share", "goodput_per_s"})
+  for (const char* metric : {"task_tax_ms", "tax_share", "task_goodput_per_s"})
     EXPECT_NE(reason(metric, study), "") << metric;
   study.model.is_synthetic = true;
   EXPECT_TRUE(has_text(reason("kl_mean", study), "synthetic weights"));

@@ -14,13 +14,13 @@ for prefix_cache in on off; do
 import json
 document = json.load(open("out.txt"))
 metrics = document["metrics"]
-names = ["task_ms", "goodput_per_s", "ttft_ms", "tpot_ms"]
+names = ["task_ms", "task_goodput_per_s", "ttft_ms", "tpot_ms"]
 # A recording that changes the times is refused, and then the tax is not known, in words.
 if "task_tax_ms is not known" not in open("err.txt").read(): names.append("task_tax_ms")
 for name in names:
     assert "counted, not waited for" in metrics[name]["stopped"], (name, metrics.get(name))
 assert metrics["task_ms"]["value"] > metrics["ttft_ms"]["value"], metrics
-assert metrics["goodput_per_s"]["value"] > 0, metrics
+assert metrics["task_goodput_per_s"]["value"] > 0, metrics
 assert "queue_ms" not in metrics, metrics
 assert "20 ms of each 500 ms are played with every core busy" in document["conditions"]["pauses"], document["conditions"]
 PY

@@ -32,6 +32,7 @@ whole_turns=$((20 * ($(finalists whole) + 1)))
 [[ $(finalists whole) -ge 1 && $(turns whole) -eq $whole_turns ]] || fail "not 20 passes of every finalist"
 expect_in whole/report.md 'in turns 20 times in fresh processes'
 expect_in whole/report.md '^## The final round'
+expect_in whole/report.md '^Control: trial 0 against itself'
 python3 -c 'import json; r = json.load(open("whole/profile.json"))["final_round"]; assert r["passes"] == 20 and r["ratio_to_default"]["high"] < 1, r' ||
   fail "the profile does not rest on the final round"
 expect_in out.txt '^Launch: '

@@ -173,7 +173,7 @@ TEST_F(WorkloadRun, AnAgentsTaskIsMeasuredAsAWhole) {
   EXPECT_NEAR(result.metrics.at("task_ms").value, 43.0, 1e-9);
   EXPECT_FALSE(result.metrics.contains("task_tax_ms"))
       << "waits and gaps are a part of it that nobody recorded";
-  EXPECT_NEAR(result.metrics.at("goodput_per_s").value, 1.0 / 0.043, 1e-6);
+  EXPECT_NEAR(result.metrics.at("task_goodput_per_s").value, 1.0 / 0.043, 1e-6);
   EXPECT_FALSE(result.metrics.contains("queue_ms")) << "there is one request at a time";
 }
 
@@ -189,9 +189,9 @@ TEST_F(WorkloadRun, ATasksTaxNeedsARecording) {
   };
   const Metrics kept = measured(1.5);
   EXPECT_EQ(kept.at("task_tax_ms").value, 1.5) << "all experts are in memory: only what was recorded";
-  EXPECT_NEAR(kept.at("goodput_per_s").value, 1.0 / 0.043, 1e-6);
-  EXPECT_EQ(measured(2.5).at("goodput_per_s").value, 0.0);
-  EXPECT_FALSE(measured(std::nullopt).contains("goodput_per_s"));
+  EXPECT_NEAR(kept.at("task_goodput_per_s").value, 1.0 / 0.043, 1e-6);
+  EXPECT_EQ(measured(2.5).at("task_goodput_per_s").value, 0.0);
+  EXPECT_FALSE(measured(std::nullopt).contains("task_goodput_per_s"));
 }
 
 TEST_F(WorkloadRun, WaitingForExpertsIsCountedForEachRunAlone) {

@@ -60,6 +60,37 @@ TEST(NextTurn, EveryPassHasEveryFinalistOnce) {
       EXPECT_EQ(log[3 * pass + place].number, log[3 * pass + 5 - place].number) << "every second pass goes back the same way";
 }
 
+TEST(NextTurn, LoadingMayTakeNoMoreThanItsShare) {
+  const auto passes_within = [](double load_seconds) {
+    std::vector<Trial> log;
+    const FinalLimits limits{.load_seconds = load_seconds};
+    while (const auto next = next_turn(finalists, after, log, limits)) {
+      log.push_back(turn(*next, 1.0));
+      log.back().metrics["load_seconds"].value = 2.0;  // 6 s a pass
+    }
+    return log.back().turn->pass + 1;
+  };
+  EXPECT_EQ(passes_within(1000.0), usual_passes);
+  EXPECT_EQ(passes_within(31.0), 5);
+  EXPECT_EQ(passes_within(1.0), fewest_passes) << "fewer compare nothing";
+}
+
+TEST(FinalRound, TheDefaultAgainstItselfIsTheControl) {
+  const auto control = [](const std::vector<double>& moods) {
+    const std::vector<Trial> log = played(true_times, moods, {});
+    return against_itself(final_round(finalists, after, log, tpot).value());
+  };
+  const auto same = control({1.0, 1.01, 1.02, 1.0});  // ratios 1.01 and 0.98
+  ASSERT_TRUE(same.has_value());
+  EXPECT_LT(*same->low, 1.0);
+  EXPECT_GT(*same->high, 1.0);
+  const auto drifting = control({1.0, 1.1});
+  EXPECT_GT(*drifting->low, 1.05) << "no difference, and yet one in every block";
+  FinalRound few;
+  few.reference_by_pass.assign(11, 1.0);
+  EXPECT_FALSE(against_itself(few).has_value());
+}
+
 TEST(NextTurn, GoesOnFromEveryPrefix) {
   const std::vector<Trial> whole = played(true_times, std::vector<double>(9, 1.0), {});
   for (std::size_t kept = 0; kept < whole.size(); ++kept) {

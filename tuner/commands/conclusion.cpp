@@ -164,7 +164,11 @@ std::string Conclusion::text() const {
   text += paragraph(report.verdict.reason);
   text += paragraph(against_default_words(report));
   for (const std::string& line : confirmation_lines(report.confirmations)) text += paragraph(line);
-  if (report.verdict.final_round) text += paragraph(final_words(report));
+  if (report.verdict.final_round) {
+    text += paragraph(final_words(report));
+    if (const std::string control = control_words(*report.verdict.final_round); !control.empty())
+      text += paragraph(control);
+  }
   if (!report.verdict.why_not_runner_up.empty()) text += paragraph(report.verdict.why_not_runner_up);
   if (left_as_is.empty())
     text += fmt::format("\n{}/: report.html, report.md, {}front.csv, front.json, trials.jsonl\n",

@@ -37,10 +37,15 @@ NotMeasurable of_workload(const std::string& metric, const Study& study) {
   if (metric == "ttft_whole_ms" && !(workload.prewarmed && workload.typed_pieces > 1))
     return {"no prompt of workload " + workload.name + " is read while it is typed",
             "a workload that is, such as completion"};
-  if (metric == "goodput_per_s" && workload.slo.metric.empty())
+  const bool is_about_tasks = workload.slo.metric.starts_with("task");
+  if (metric == "goodput_per_s" && is_about_tasks)
+    return {"the service level of workload " + workload.name + " is about tasks", "task_goodput_per_s"};
+  if (metric == "task_goodput_per_s" && !workload.slo.metric.empty() && !is_about_tasks)
+    return {"the service level of workload " + workload.name + " is about requests", "goodput_per_s"};
+  if (is_one_of(metric, std::array{"goodput_per_s", "task_goodput_per_s"}) && workload.slo.metric.empty())
     return {"workload " + workload.name + " has no service level", "--slo, or slo in the workload file"};
   const bool needs_tax =
-      metric == "task_tax_ms" || (metric == "goodput_per_s" && workload.slo.metric == "task_tax");
+      metric == "task_tax_ms" || (metric == "task_goodput_per_s" && workload.slo.metric == "task_tax");
   if (needs_tax && !tax_is_counted)
     return {"nothing counts launches and waits of a GPU", "--device cpu, or a service level on task"};
   return {};

@@ -34,6 +34,24 @@ std::string mood_text(const FinalRound& round, const std::string& metric) {
 
 }  // namespace
 
+std::string control_words(const FinalRound& round) {
+  std::string text;
+  if (const auto itself = against_itself(round)) {
+    const bool holds = *itself->low <= 1.0 && *itself->high >= 1.0;
+    text = fmt::format(
+        "Control: trial {} against itself, in the two passes of each block, comes to {}{}.",
+        round.finalists.front().trial, ratio_text(*itself),
+        holds
+            ? ": so far apart are two processes of one configuration here"
+            : ", WHICH IS A FALSE ALARM: this machine drifts between passes, and only ratios within one mean "
+              "anything");
+  }
+  if (round.load_seconds > 0.0 && round.seconds > 0.0)
+    text += fmt::format("{}Loading and converting weights took {:.0f} % of the round.",
+                        text.empty() ? "" : " ", 100.0 * round.load_seconds / round.seconds);
+  return text;
+}
+
 std::string final_words(const RunReport& report) {
   if (!report.verdict.final_round) return report.verdict.caution;
   const FinalRound& round = *report.verdict.final_round;
@@ -87,7 +105,8 @@ std::string final_section(const RunReport& report) {
                         finalist.ratio ? markdown_text(ratio_text(*finalist.ratio)) : "-",
                         column.cell(searched), report.role_of(finalist.trial));
   }
-  return text + "\n" + mood_text(round, metric);
+  const std::string control = control_words(round);
+  return text + "\n" + (control.empty() ? "" : markdown_text(control) + "\n\n") + mood_text(round, metric);
 }
 
 }  // namespace moetune

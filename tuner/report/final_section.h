@@ -11,6 +11,10 @@ namespace moetune {
 // caution where there was no final round; empty: none was needed.
 std::string final_words(const RunReport& report);
 
+// What the round says about itself: the default against itself (against_itself()), and what changing weights
+// took; empty: neither is known.
+std::string control_words(const FinalRound& round);
+
 // "## The final round" with a table; empty without a final round.
 std::string final_section(const RunReport& report);
 

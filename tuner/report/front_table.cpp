@@ -33,7 +33,11 @@ json final_round_json(const RunReport& report) {
                          {"metrics", to_json_value(finalist.metrics)},
                          {"ratio", finalist.ratio ? to_json_value(*finalist.ratio) : json()},
                          {"failure", finalist.failure}});
+  const auto control = against_itself(*report.verdict.final_round);
   return {{"passes", report.verdict.final_round->passes},
+          {"control", control ? to_json_value(*control) : json()},
+          {"load_seconds", report.verdict.final_round->load_seconds},
+          {"seconds", report.verdict.final_round->seconds},
           {"objective", report.objectives.front().metric},
           {"ratio_to", report.verdict.final_round->finalists.front().trial},
           {"finalists", finalists}};

@@ -139,7 +139,8 @@ std::string final_round(const RunReport& report) {
                       passes < 6 ? "; so few passes have no 95 % interval"
                                  : "; their intervals hold for all finalists at once")) +
           html_table("Finalists measured again in turns",
-                     {"trial", "role", column.heading(), "over the first one's", "in the search"}, rows));
+                     {"trial", "role", column.heading(), "over the first one's", "in the search"}, rows) +
+          html_paragraph(control_words(*report.verdict.final_round)));
 }
 
 std::string failures(const RunReport& report) {

@@ -242,6 +242,7 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const P
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
   settle_arrivals(progress);
+  load_seconds_ = 0.0;
   if (setup_.timing_only)
     return {.outcome = Outcome::ok, .reason = "", .metrics = timed_metrics(workload_engine(options, progress), progress)};
 
@@ -317,6 +318,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
   metrics["device_bytes"] = exact_measurement(static_cast<double>(latency.stats.device_bytes));
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
+  metrics["load_seconds"] = exact_measurement(load_seconds_);
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
   metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
   if (engine.options().prefetch != Prefetch::none && latency.stats.tokens > 0)
@@ -371,9 +373,11 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
   if (!workload_engine_ || !workload_engine_->reconfigure(options, limits_of(setup_.workload, options))) {
     progress("loading");
+    const auto begin = std::chrono::steady_clock::now();
     workload_engine_.reset();
     if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options))) scoring_engine_.reset();
     workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options));
+    load_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   return *workload_engine_;
 }

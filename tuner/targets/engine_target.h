@@ -87,6 +87,7 @@ class EngineTarget : public Target {
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
   std::optional<GpuPower> power_;  // of the GPU that is measured
+  double load_seconds_ = 0.0;  // of the configuration that is measured: its weights were loaded and converted
   std::optional<GpuPower> heat_;   // of the same; asked in every process, unlike its energy
   std::unique_ptr<Reference> reference_;  // empty: timing_only
   DeviceKind reference_device_ = DeviceKind::cpu;

@@ -62,8 +62,10 @@ Metrics LoadSamples::metrics(const std::string& stopped, std::optional<double> u
     if (is_judged_by_tax()) goodput_per_s.push_back(goodput_of(waits, workload_.slo, *uncounted_tax_ms));
   }
   if (!goodput_per_s.empty()) {
-    metrics["goodput_per_s"] = time_measurement(goodput_per_s, stopped);
-    metrics["goodput_per_s"].p99.reset();  // of a rate the high end is the good one
+    const bool is_about_tasks = workload_.slo.metric.starts_with("task");
+    Measurement& goodput = metrics[is_about_tasks ? "task_goodput_per_s" : "goodput_per_s"];
+    goodput = time_measurement(goodput_per_s, stopped);
+    goodput.p99.reset();  // of a rate the high end is the good one
   }
   if (workload_.sequences > 1 || workload_.poisson_arrivals) {
     metrics["queue_ms"] = over_runs(mean_queue_ms_, queue_ms_, stopped);
