@@ -190,7 +190,7 @@ nlohmann::json Conclusion::document() const {
   return document;
 }
 
-std::string save_profile(const nlohmann::json& profile) {
+std::string save_profile(const nlohmann::json& profile, std::int64_t device_memory_bytes) {
   const LaunchProfile parsed = launch_profile_from_json(profile, "profile");
   std::string root = profiles_folder();
   if (root.empty()) root = "profiles";
@@ -199,8 +199,11 @@ std::string save_profile(const nlohmann::json& profile) {
       if (!(std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '.' || letter == '_')) letter = '-';
     return name;
   };
-  const std::string box = parsed.hardware.gpu_count > 0 ? fmt::format("{}-x{}", plain(parsed.hardware.device), parsed.hardware.gpu_count)
-                                                        : std::string("cpu");
+  std::string box = parsed.hardware.gpu_count > 0 ? fmt::format("{}-x{}", plain(parsed.hardware.device), parsed.hardware.gpu_count)
+                                                  : std::string("cpu");
+  if (device_memory_bytes > 0) box += fmt::format("-{:g}GiB", static_cast<double>(device_memory_bytes) / (std::int64_t{1} << 30));
+  for (char& letter : box)
+    if (letter != 'G' && letter != 'B') letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   const fs::path file = fs::path(root) / box / plain(parsed.model) / (plain(parsed.workload.name) + ".json");
   std::error_code failed;
   fs::create_directories(file.parent_path(), failed);

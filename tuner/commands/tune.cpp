@@ -221,7 +221,7 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
   const Conclusion conclusion = conclude(run.path(), options.gate);
-  if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile));
+  if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
   console.result(fmt::format(
       "{}{} in {} of measuring; {}\n", counted(log.trials().size(), "trial"),
       log.measured_again().empty()
