@@ -14,7 +14,6 @@ namespace moetune {
 struct DeviceTrace::State {
   TraceLabels labels;
 };
-struct RecordingProbe::Chain {};
 
 std::string DeviceTrace::why_not() {
   return "this build records no kernels: it was made without a CUDA toolkit that has CUPTI's header";
@@ -25,13 +24,6 @@ TraceLabels& DeviceTrace::labels() { return state_->labels; }
 void DeviceTrace::start() {}
 std::vector<DeviceRecord> DeviceTrace::finish() { return {}; }
 std::int64_t DeviceTrace::now_ns() { return 0; }
-RecordingProbe::RecordingProbe() : plain_ahead_ns_(0.0), plain_awaited_ns_(0.0) {
-  throw std::runtime_error(DeviceTrace::why_not());
-}
-RecordingProbe::~RecordingProbe() = default;
-KernelRecordingCost RecordingProbe::cost(DeviceTrace&) {
-  return {.kernel_ns = plain_ahead_ns_, .launch_ns = plain_awaited_ns_};
-}
 
 }  // namespace moetune
 

@@ -19,8 +19,6 @@
 
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/cupti_library.cuh"
-#include "kernels/cuda/device_clock.cuh"
-#include "kernels/cuda/launch.cuh"
 #include "kernels/trace_labels.h"
 
 namespace moetune {
@@ -240,94 +238,6 @@ std::int64_t DeviceTrace::now_ns() {
   std::uint64_t now = 0;
   cupti().timestamp(&now);
   return static_cast<std::int64_t>(now);
-}
-
-namespace {
-
-// Long enough for the blocks of the next one to be in place, as those of a model's kernels are.
-constexpr std::int64_t kShortNs = 3'000;
-constexpr int kChained = 300;
-
-__global__ void short_kernel(std::int64_t ns) {
-  cuda::let_next_start();
-  cuda::wait_for_previous();
-  const std::int64_t end = cuda::now_ns() + ns;
-  while (cuda::now_ns() < end) {
-  }
-}
-
-}  // namespace
-
-// A graph on a stream of its own.
-struct RecordingProbe::Chain {
-  cudaStream_t stream = nullptr;
-  cudaEvent_t before = nullptr;
-  cudaEvent_t behind = nullptr;
-  cudaGraphExec_t executable = nullptr;
-
-  Chain() {
-    int device = 0;
-    int multiprocessors = 0;
-    CUDA_TRY(cudaGetDevice(&device));
-    CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CUDA_TRY(cudaEventCreate(&before));
-    CUDA_TRY(cudaEventCreate(&behind));
-    CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < kChained; ++i)
-      cuda::launch(short_kernel, {.grid = dim3(static_cast<unsigned>(multiprocessors)), .threads = 128},
-                   stream, true, kShortNs);
-    cudaGraph_t graph = nullptr;
-    CUDA_TRY(cudaStreamEndCapture(stream, &graph));
-    const cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
-    cudaGraphDestroy(graph);
-    CUDA_TRY(error);
-    CUDA_TRY(cudaGraphUpload(executable, stream));
-  }
-  ~Chain() {
-    if (executable != nullptr) cudaGraphExecDestroy(executable);
-    cudaEventDestroy(before);
-    cudaEventDestroy(behind);
-    cudaStreamDestroy(stream);
-  }
-  Chain(const Chain&) = delete;
-  Chain& operator=(const Chain&) = delete;
-
-  // Per kernel: median of several runs of so many launches, behind one that warms up.
-  double ns_per_kernel(int launches) {
-    constexpr std::size_t runs = 15;
-    std::array<float, runs + 1> ms{};
-    for (float& one : ms) {
-      CUDA_TRY(cudaEventRecord(before, stream));
-      for (int launch = 0; launch < launches; ++launch) CUDA_TRY(cudaGraphLaunch(executable, stream));
-      CUDA_TRY(cudaEventRecord(behind, stream));
-      CUDA_TRY(cudaStreamSynchronize(stream));
-      CUDA_TRY(cudaEventElapsedTime(&one, before, behind));
-    }
-    std::sort(ms.begin() + 1, ms.end());
-    return 1e6 * static_cast<double>(ms[1 + runs / 2]) / (kChained * launches);
-  }
-  // Of launches behind each other: only the first keeps the device waiting.
-  double ahead_ns() {
-    constexpr int more = 8;
-    return ((1 + more) * ns_per_kernel(1 + more) - ns_per_kernel(1)) / more;
-  }
-  double awaited_ns() { return ns_per_kernel(1); }
-};
-
-RecordingProbe::RecordingProbe()
-    : chain_(std::make_unique<Chain>()),
-      plain_ahead_ns_(chain_->ahead_ns()),
-      plain_awaited_ns_(chain_->awaited_ns()) {}
-RecordingProbe::~RecordingProbe() = default;
-
-KernelRecordingCost RecordingProbe::cost(DeviceTrace& trace) {
-  trace.start();
-  const double ahead_ns = chain_->ahead_ns();
-  const double awaited_ns = chain_->awaited_ns();
-  trace.finish();
-  return {.kernel_ns = std::max(0.0, ahead_ns - plain_ahead_ns_),
-          .launch_ns = std::max(0.0, (awaited_ns - ahead_ns) - (plain_awaited_ns_ - plain_ahead_ns_))};
 }
 
 }  // namespace moetune

@@ -56,28 +56,4 @@ class DeviceTrace {
   std::unique_ptr<State> state_;
 };
 
-// What recording adds, per kernel of a graph.
-struct KernelRecordingCost {
-  double kernel_ns = 0.0;  // where launches are enqueued ahead
-  double launch_ns = 0.0;  // more, where the device waits for the launch of the graph
-};
-
-// Measured with chains of short kernels, with and without recording. Made before the first DeviceTrace.
-class RecordingProbe {
- public:
-  RecordingProbe();
-  ~RecordingProbe();
-  RecordingProbe(const RecordingProbe&) = delete;
-  RecordingProbe& operator=(const RecordingProbe&) = delete;
-
-  KernelRecordingCost cost(DeviceTrace& trace);  // takes some 50 ms
-
-  struct Chain;
-
- private:
-  std::unique_ptr<Chain> chain_;
-  double plain_ahead_ns_;
-  double plain_awaited_ns_;
-};
-
 }  // namespace moetune

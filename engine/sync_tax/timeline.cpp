@@ -81,7 +81,9 @@ std::string timeline_of(std::span<const RecordedStep> steps, std::span<const Ste
   for (std::size_t track = 0; track < tracks.size(); ++track)
     text += ",\n" + name_of_track(static_cast<int>(track), "thread_name", std::string(tracks[track]));
   // What the device did may begin before the first step: an importer takes no time below 0.
-  std::int64_t origin_ns = steps.empty() ? 0 : steps.front().begin_ns;
+  std::int64_t origin_ns = !steps.empty()     ? steps.front().begin_ns
+                           : !records.empty() ? records.front().begin_ns
+                                              : 0;
   for (const DeviceRecord& record : records) origin_ns = std::min(origin_ns, record.begin_ns);
   for (const RecordedStep& step : steps) {
     const std::string_view phase = step.phase == Phase::prefill ? "prefill" : "decode";

@@ -66,7 +66,6 @@ struct PlainRuns {
   std::shared_ptr<TaxRuns> runs;
   std::size_t turns = 0;
   GpuUse use;
-  std::shared_ptr<RecordingProbe> probe;
 };
 PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds);
 
