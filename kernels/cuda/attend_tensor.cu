@@ -146,16 +146,6 @@ __global__ void __launch_bounds__(32 * kWarps)
   if (start < end) {
     load_keys(start);
     load_values(start);
-    // What a second turn will ask for comes as far as the L2 cache while this kernel still waits.
-    if (const int next = start + kWarps * kPositions; next < end) {
-      constexpr int kLines = (width * static_cast<int>(sizeof(Number)) + 127) / 128;  // of a row
-      for (int i = lane; i < 2 * kPositions * kLines; i += 32) {
-        const std::int64_t row =
-            std::int64_t{min(next + i / kLines % kPositions, stored - 1)} * in.row_stride;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"((i < kPositions * kLines ? keys : values) + row +
-                                                      i % kLines * (128 / static_cast<int>(sizeof(Number)))));
-      }
-    }
   }
 
   if (first < end) {
