@@ -67,7 +67,7 @@ __device__ __forceinline__ float take(unsigned long long* from) {
 
 template <class Number, int slots>
 __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w) {
-  extern __shared__ __align__(16) float shared[];  // logits of the token, then what picking needs
+  extern __shared__ float shared[];  // logits of the token, then what picking needs
   __shared__ float dots[kWarps];
   __shared__ float squares[kWarps];
   const auto warp = static_cast<int>(threadIdx.x / 32);
@@ -145,22 +145,12 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   // Blocks start in the order of their numbers: those that the last one waits for are there, whatever has
   // room.
   if (blockIdx.x != gridDim.x - 1) return;
-  const int experts = work.rule.experts;
-  std::int32_t* ids = work.ids + token * work.ids_stride;
-  float* weights = work.weights.row(token);
-  const bool by_rank = cuda::ranks(work.rule, 32 * kWarps);
-  const int places = by_rank ? cuda::RankShape::of(experts, 32 * kWarps).keys() : experts;
-  auto* keys = reinterpret_cast<unsigned*>(shared + experts);
-  for (int i = static_cast<int>(threadIdx.x); i < places; i += 32 * kWarps) {
-    const float logit = i < experts ? take(posted + i) : 0.0F;
-    if (i < experts) shared[i] = logit;
-    if (by_rank) keys[i] = i < experts ? cuda::ordered(logit) : 0;
-  }
+  for (int i = static_cast<int>(threadIdx.x); i < work.rule.experts; i += 32 * kWarps)
+    shared[i] = take(posted + i);
   __syncthreads();
-  if (by_rank)
-    cuda::pick_by_rank<slots>(shared, keys, work.rule, shared + experts + places, ids, weights);
-  else if (warp == 0)
-    cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + experts, ids, weights);
+  if (warp != 0) return;
+  cuda::pick_experts<slots>(shared, work.bias, work.rule, shared + work.rule.experts,
+                            work.ids + token * work.ids_stride, work.weights.row(token));
 }
 
 template <class Number>

@@ -102,15 +102,9 @@ struct Numbers {
     for (int i = 0; i < kCount; ++i) v[i] += factor * other.v[i];
   }
   // Rows of a result may begin anywhere.
-  __device__ __forceinline__ void store(float* to, float factor, bool is_aligned) const {
-    if constexpr (kCount == 4)
-      if (is_aligned) {
-        *reinterpret_cast<float4*>(to) =
-            make_float4(v[0] * factor, v[1] * factor, v[2] * factor, v[3] * factor);
-        return;
-      }
+  __device__ __forceinline__ void store(float* to, float divisor) const {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) to[i] = v[i] * factor;
+    for (int i = 0; i < kCount; ++i) to[i] = v[i] / divisor;
   }
 };
 
@@ -128,7 +122,7 @@ struct JoinSpace {
 // `heads` heads of `count` parts each: state_of(h, i) is a part's largest score and sum of weights,
 // value_of(h, i, column) its weighted values; put(h, column, sum) takes the result, scaled to space.tops[h].
 // All threads of the block take part.
-template <int kSome, int kItems, class Space, class StateOf, class ValueOf, class Put>
+template <int kSome, class Space, class StateOf, class ValueOf, class Put>
 __device__ __forceinline__ void join_parts(Space& space, int heads, int count, int width,
                                            const StateOf& state_of, const ValueOf& value_of, const Put& put) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -152,38 +146,14 @@ __device__ __forceinline__ void join_parts(Space& space, int heads, int count, i
     if (lane == 0) space.totals[h] = total, space.tops[h] = top;
   }
   __syncthreads();
-  // A thread's items are loaded together, kTogether parts of each, before the first is added: each load is as
-  // far away as another multiprocessor or the L2 cache, and one after the other a thread would wait for
-  // every one of them.
-  constexpr int kTogether = 8;
-  const int items = heads * (width / kSome);
-  for (int first = static_cast<int>(threadIdx.x); first < items;
-       first += kItems * static_cast<int>(blockDim.x)) {
-    Numbers<kSome> sum[kItems] = {};
-    int head[kItems];
-    int column[kItems];
-#pragma unroll
-    for (int n = 0; n < kItems; ++n) {
-      const int item = min(first + n * static_cast<int>(blockDim.x), items - 1);
-      head[n] = item / (width / kSome);
-      column[n] = item % (width / kSome) * kSome;
-    }
-    for (int from = 0; from < count; from += kTogether) {
-      Numbers<kSome> part[kItems][kTogether];
-#pragma unroll
-      for (int n = 0; n < kItems; ++n)
-#pragma unroll
-        for (int i = 0; i < kTogether; ++i)
-          part[n][i] = value_of(head[n], min(from + i, count - 1), column[n]);
-#pragma unroll
-      for (int n = 0; n < kItems; ++n)
-#pragma unroll
-        for (int i = 0; i < kTogether; ++i)
-          sum[n].add(from + i < count ? space.factors[head[n] * count + from + i] : 0.0F, part[n][i]);
-    }
-#pragma unroll
-    for (int n = 0; n < kItems; ++n)
-      if (first + n * static_cast<int>(blockDim.x) < items) put(head[n], column[n], sum[n]);
+  for (int item = static_cast<int>(threadIdx.x); item < heads * (width / kSome);
+       item += static_cast<int>(blockDim.x)) {
+    const int h = item / (width / kSome);
+    const int column = item % (width / kSome) * kSome;
+    Numbers<kSome> sum{};
+#pragma unroll 16
+    for (int i = 0; i < count; ++i) sum.add(space.factors[h * count + i], value_of(h, i, column));
+    put(h, column, sum);
   }
 }
 
@@ -213,7 +183,6 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
                                              const Pieces& pieces, int token, int first_head, int head_count,
                                              int active, float* parts, const Meanwhile& meanwhile) {
   constexpr int kSome = kWidth != 0 ? 4 : 1;
-  constexpr int kItems = kWidth == 512 ? 4 : 2;  // of a thread, together
   using Some = Numbers<kSome>;
   const int width = kWidth != 0 ? kWidth : shape.value_width;
   const int stride = width + kPartHead;
@@ -237,18 +206,13 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
   float* const y = in.y + token * in.y_strides.token + (first_head + mine) * in.y_strides.head;
   float* const partial = pieces.partial + (std::int64_t{token} * shape.heads + first_head + mine) *
                                               (pieces.count / pieces.cluster) * stride;
-  const bool is_aligned =
-      (reinterpret_cast<std::uintptr_t>(in.y) / 4 | static_cast<std::uintptr_t>(in.y_strides.token) |
-       static_cast<std::uintptr_t>(in.y_strides.head)) %
-          4 ==
-      0;
   const int partial_stride = pieces.count / pieces.cluster * stride;
   const auto part_of = [&](int h, int i) {
     if constexpr (kIsPushed) return parts + (i * each + h) * stride;
     float* part = parts + ((i % kGroups) * head_count + mine + h) * stride;
     return pieces.cluster > 1 ? at_rank(part, i / kGroups) : part;
   };
-  join_parts<kSome, kItems>(
+  join_parts<kSome>(
       space, count, sharing * kGroups, width,
       [&](int h, int i) {
         const float* part = part_of(h, i);
@@ -256,10 +220,9 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
       },
       [&](int h, int i, int column) { return Some::from(part_of(h, i) + kPartHead + column); },
       [&](int h, int column, const Some& sum) {
-        if (clusters == 1)
-          return sum.store(y + h * in.y_strides.head + column, 1.0F / space.totals[h], is_aligned);
+        if (clusters == 1) return sum.store(y + h * in.y_strides.head + column, space.totals[h]);
         float* to = partial + h * partial_stride + cluster * stride;
-        sum.store(to + kPartHead + column, 1.0F, true);
+        sum.store(to + kPartHead + column, 1.0F);
         if (column == 0) to[0] = space.tops[h], to[1] = space.totals[h];
       });
   if (!kIsPushed && pieces.cluster > 1)
@@ -277,21 +240,17 @@ __device__ __forceinline__ void finish_piece(const AttendShape& shape, const Att
     }
     __syncthreads();
     if (is_last)
-      join_parts<kSome, kItems>(
+      join_parts<kSome>(
           space, count, clusters, width,
           [&](int h, int i) {
-            if constexpr (kSome == 1) {
-              const float* part = partial + h * partial_stride + i * stride;
-              return make_float2(__ldcg(part), __ldcg(part + 1));
-            } else {
-              return __ldcg(reinterpret_cast<const float2*>(partial + h * partial_stride + i * stride));
-            }
+            const float* part = partial + h * partial_stride + i * stride;
+            return make_float2(__ldcg(part), __ldcg(part + 1));
           },
           [&](int h, int i, int column) {
             return Some::from_l2(partial + h * partial_stride + i * stride + kPartHead + column);
           },
           [&](int h, int column, const Some& sum) {
-            sum.store(y + h * in.y_strides.head + column, 1.0F / space.totals[h], is_aligned);
+            sum.store(y + h * in.y_strides.head + column, space.totals[h]);
           });
   }
   if (!kIsPushed && pieces.cluster > 1) wait_for_cluster();

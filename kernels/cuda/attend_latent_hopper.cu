@@ -55,10 +55,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   const int fresh_row = has_fresh ? last : -1;
   if (first < end) {
-    // Two tiles: the second would otherwise wait until the queries are there.
-    for (int stage = 0; stage < 2 && first + stage * kPositions < end; ++stage)
-      fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage)), rows, in.row_stride,
-                 first + stage * kPositions, stored, fresh_row, static_cast<int>(threadIdx.x), kThreads);
+    fetch_rows(base + static_cast<std::uint32_t>(stage_at(0)), rows, in.row_stride, first, stored, fresh_row,
+               static_cast<int>(threadIdx.x), kThreads);
     clear_queries(shared + kQueriesAt, head_count);
   }
 
@@ -109,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();  // the rows are there; both groups are done with those before
-    if (group == 1 && start > first && start + kPositions < end)
+    if (group == 1 && start + kPositions < end)
       fetch_rows(base + static_cast<std::uint32_t>(stage_at(stage ^ 1)), rows, in.row_stride,
                  start + kPositions, stored, fresh_row, thread, 128);
     uint4 weight[4];

@@ -15,9 +15,10 @@
 namespace moetune::cuda {
 namespace {
 
+constexpr int kWarps = 4;
 constexpr int kHeads = 16;      // rows of an operand
 constexpr int kPositions = 16;  // of a warp's turn
-constexpr int kLeast = 64;      // of a piece: a turn of four warps
+constexpr int kLeast = kWarps * kPositions;
 
 // Element j of two rows of eight, side by side.
 __device__ __forceinline__ std::uint32_t pair_of(const uint4& a, const uint4& b, int j) {
@@ -61,7 +62,7 @@ struct HeadRow {
 };
 
 // Grid: (pieces, kv heads x blocks of 16 heads, tokens).
-template <int width, class Number, int kWarps>
+template <int width, class Number>
 __global__ void __launch_bounds__(32 * kWarps)
     attend_tensor(AttendShape shape, AttendInputs in, Pieces pieces) {
   using Row = HeadRow<width>;
@@ -145,16 +146,6 @@ __global__ void __launch_bounds__(32 * kWarps)
   if (start < end) {
     load_keys(start);
     load_values(start);
-    // What a second turn will ask for comes as far as the L2 cache while this kernel still waits.
-    if (const int next = start + kWarps * kPositions; next < end) {
-      constexpr int kLines = (width * static_cast<int>(sizeof(Number)) + 127) / 128;  // of a row
-      for (int i = lane; i < 2 * kPositions * kLines; i += 32) {
-        const std::int64_t row =
-            std::int64_t{min(next + i / kLines % kPositions, stored - 1)} * in.row_stride;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"((i < kPositions * kLines ? keys : values) + row +
-                                                      i % kLines * (128 / static_cast<int>(sizeof(Number)))));
-      }
-    }
   }
 
   if (first < end) {
@@ -358,12 +349,11 @@ __global__ void __launch_bounds__(32 * kWarps)
       });
 }
 
-// least: positions of a piece where contexts are as long as their capacity.
-template <int width, class Number, int kWarps>
-void run_warps(Cuda& cuda, const AttendShape& shape, const AttendInputs& in, int least) {
+template <int width, class Number>
+void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int shared_by = shape.heads / shape.kv_heads;
   const int head_blocks = (shared_by + kHeads - 1) / kHeads * shape.kv_heads;
-  const auto kernel = attend_tensor<width, Number, kWarps>;
+  const auto kernel = attend_tensor<width, Number>;
   const int heads = std::min(kHeads, shared_by);
   const int rows = (heads + kMostCluster - 1) / kMostCluster * kMostCluster;  // whatever the cluster
   const int shared_bytes = kWarps * rows * (width + kPartHead) * static_cast<int>(sizeof(float));
@@ -371,7 +361,7 @@ void run_warps(Cuda& cuda, const AttendShape& shape, const AttendInputs& in, int
                                     {.head_blocks = head_blocks,
                                      .heads = heads,
                                      .factors = kHeads * kMostParts,
-                                     .least = least,
+                                     .least = kLeast,
                                      .kernel = reinterpret_cast<const void*>(kernel),
                                      .threads = 32 * kWarps,
                                      .shared_bytes = shared_bytes,
@@ -383,21 +373,6 @@ void run_warps(Cuda& cuda, const AttendShape& shape, const AttendInputs& in, int
                    .threads = 32 * kWarps,
                    .shared_bytes = shared_bytes},
                   pieces.cluster, cuda.state().stream, shape, in, pieces);
-}
-
-// Eight warps where that lets one cluster a head see its whole context in one turn: a second turn would wait
-// for memory once more, and a second cluster for the first.
-template <int width, class Number>
-void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
-  constexpr int kTurn = kMostCluster * kLeast;  // positions of a turn of a cluster with four warps a block
-  const int shared_by = shape.heads / shape.kv_heads;
-  const int head_blocks = (shared_by + kHeads - 1) / kHeads * shape.kv_heads;
-  const bool is_one_turn = shape.capacity > kTurn && shape.capacity <= 2 * kTurn && shape.window == 0 &&
-                           head_blocks * shape.tokens * kMostCluster <= cuda.state().multiprocessors &&
-                           most_cluster(attend_tensor<width, Number, 8>) == kMostCluster;
-  if (!is_one_turn) return run_warps<width, Number, 4>(cuda, shape, in, kLeast);
-  const int each = (shape.capacity + kMostCluster - 1) / kMostCluster;
-  run_warps<width, Number, 8>(cuda, shape, in, (each + kPositions - 1) / kPositions * kPositions);
 }
 
 }  // namespace

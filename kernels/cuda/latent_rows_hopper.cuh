@@ -197,50 +197,52 @@ template <class Number>
 __device__ __forceinline__ void stage_queries(unsigned char* queries, const AttendShape& shape,
                                               const AttendInputs& in, int token, int first_head,
                                               int head_count, const Turn& turn, int warps) {
-  // Many loads at once: one after the other each would wait for the L2 cache (five at a time, and joins of one
-  // part after the other: 16.9 us for 128 heads at 512 positions; now 13.9).
-  constexpr int kTogether = 8;
+  // Several loads at once: one after the other each would wait for the L2 cache.
+  constexpr int kTogether = 5;
   constexpr int kPieces = kRank / 8;
-  constexpr int kPairs = (kHeads + 6) / 7;  // heads of a warp, of seven
   const float* const latent = in.q + token * in.q_strides.token + first_head * in.q_strides.head;
   const float* const rest = in.q_rest + token * in.q_rest_strides.token + first_head * in.q_rest_strides.head;
   const int warp = static_cast<int>(threadIdx.x / 32);
   const float scale = shape.scale;
-  Pair pairs[kPairs];
+  for (int first = 0; first < head_count; first += 3 * warps) {
+    Pair pairs[3];
 #pragma unroll
-  for (int i = 0; i < kPairs; ++i)
-    if (const int head = warp + i * warps; head < head_count)
-      pairs[i] = turn.load(rest + head * in.q_rest_strides.head);
-  const int end = head_count * kPieces;
-  for (int from = static_cast<int>(threadIdx.x); from < end; from += kTogether * 32 * warps) {
-    float4 low[kTogether];
-    float4 high[kTogether];
+    for (int i = 0; i < 3; ++i)
+      if (const int head = first + warp + i * warps; head < head_count)
+        pairs[i] = turn.load(rest + head * in.q_rest_strides.head);
+    // As many pieces of the latent part as belong to these heads, roughly: both are on their way together.
+    const int end = min(head_count, first + 3 * warps) * kPieces;
+    for (int from = first * kPieces + static_cast<int>(threadIdx.x); from < end;
+         from += kTogether * 32 * warps) {
+      float4 low[kTogether];
+      float4 high[kTogether];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int index = from + i * 32 * warps;
-      if (index >= end) continue;
-      const float* at = latent + index / kPieces * in.q_strides.head + index % kPieces * 8;
-      low[i] = *reinterpret_cast<const float4*>(at);
-      high[i] = *reinterpret_cast<const float4*>(at + 4);
+      for (int i = 0; i < kTogether; ++i) {
+        const int index = from + i * 32 * warps;
+        if (index >= end) continue;
+        const float* at = latent + index / kPieces * in.q_strides.head + index % kPieces * 8;
+        low[i] = *reinterpret_cast<const float4*>(at);
+        high[i] = *reinterpret_cast<const float4*>(at + 4);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int index = from + i * 32 * warps;
+        if (index >= end) continue;
+        *reinterpret_cast<uint4*>(queries + place_of(index / kPieces, index % kPieces)) =
+            make_uint4(bounded_operands_of<Number>(low[i].x * scale, low[i].y * scale),
+                       bounded_operands_of<Number>(low[i].z * scale, low[i].w * scale),
+                       bounded_operands_of<Number>(high[i].x * scale, high[i].y * scale),
+                       bounded_operands_of<Number>(high[i].z * scale, high[i].w * scale));
+      }
     }
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int index = from + i * 32 * warps;
-      if (index >= end) continue;
-      *reinterpret_cast<uint4*>(queries + place_of(index / kPieces, index % kPieces)) =
-          make_uint4(bounded_operands_of<Number>(low[i].x * scale, low[i].y * scale),
-                     bounded_operands_of<Number>(low[i].z * scale, low[i].w * scale),
-                     bounded_operands_of<Number>(high[i].x * scale, high[i].y * scale),
-                     bounded_operands_of<Number>(high[i].z * scale, high[i].w * scale));
-    }
+    for (int i = 0; i < 3; ++i)
+      if (const int head = first + warp + i * warps; head < head_count) {
+        const Pair pair = turn.turned(pairs[i]);
+        put<Number>(queries, head, kRank + turn.first(), pair.first * scale);
+        put<Number>(queries, head, kRank + turn.second(), pair.second * scale);
+      }
   }
-#pragma unroll
-  for (int i = 0; i < kPairs; ++i)
-    if (const int head = warp + i * warps; head < head_count) {
-      const Pair pair = turn.turned(pairs[i]);
-      put<Number>(queries, head, kRank + turn.first(), pair.first * scale);
-      put<Number>(queries, head, kRank + turn.second(), pair.second * scale);
-    }
 }
 
 // The token's own row, a warp wide.

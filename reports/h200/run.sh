@@ -32,6 +32,9 @@ failed() { echo "$1 ended with $2" | tee -a "$out/failed.txt" >&2; }
     "$programs/cuda_prefill_bench" qwen3 tokens=4096 type=bf16 layers=1 path=portable
 } > "$out/prompts.txt" || failed prompts $?
 
+# Dense products beside cuBLAS.
+"$programs/cuda_cublas_bench" qwen3 mixtral v3 tokens=512,4096 > "$out/cublas.txt" || failed cublas $?
+
 # What one step of 1 and of 32 sequences reads, and the ops of a layer by the program itself.
 "$programs/moetune" measure --op all --device cuda --model qwen3-30b-a3b --tokens 1,32 --context 544 --runs 7 --json > "$out/ops-qwen3-30b-a3b.json" 2> /dev/null || failed ops $?
 
