@@ -12,11 +12,14 @@
 namespace moetune {
 namespace {
 
+// Bounds and values are rounded apart from each other, and sums of shares round too.
+constexpr double rounding = 1e-6;
+
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 
-  bool has(double value) const { return value >= low && value <= high; }
+  bool has(double value) const { return value >= low - rounding && value <= high + rounding; }
   std::string text() const {
     return high < 2.0 ? fmt::format("{:g} to {:g}", low, high) : fmt::format("{:g} or more", low);
   }
@@ -29,9 +32,6 @@ Range range_of(const MetricFacts& facts) {
   if (facts.unit == "share" && facts.name != "tax_share") return {0.0, 1.0};
   return {.low = 0.0};
 }
-
-// Bounds and values are rounded apart from each other.
-constexpr double rounding = 1e-6;
 
 void check(const std::string& metric, const Measurement& measurement, const std::string& place) {
   const MetricFacts* const facts = find_metric(metric);

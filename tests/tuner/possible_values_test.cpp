@@ -38,6 +38,7 @@ TEST(PossibleValues, WhatMayBeBelowZeroOrAboveOneIs) {
   EXPECT_TRUE(problems_of("tax_unexplained_ms", value(-0.1)).empty());
   EXPECT_TRUE(problems_of("output_snr_db", value(-7.0)).empty());
   EXPECT_TRUE(problems_of("tax_share", value(1.02)).empty());
+  EXPECT_TRUE(problems_of("router_mass", value(1.0000000312, 1.0, 1.0)).empty()) << "a sum of shares";
   EXPECT_TRUE(problems_of("of_somebody_else", value(-1.0)).empty());
 }
 

@@ -1,5 +1,5 @@
-// What is searched and where it is measured: everything that tune and measure need and that differs between a real
-// engine and the synthetic target of the tests. Start at engine_study().
+// What is searched and where it is measured: everything that tune and measure need and that differs between a
+// real engine and the synthetic target of the tests. Start at engine_study().
 #pragma once
 
 #include <cstdint>
@@ -23,27 +23,34 @@ struct Study {
   ModelSpec model;
   Workload workload;
   HardwareFingerprint hardware;
-  nlohmann::json conditions;     // whatever else changes a measurement; stands in request.json
-  nlohmann::json worker_setup;   // for worker.cpp
-  bool counts_energy = false;    // of the device that is measured
-  bool made_up = false;          // synthetic target: no number of it says anything about a machine
+  nlohmann::json conditions;         // whatever else changes a measurement; stands in request.json
+  nlohmann::json worker_setup;       // for worker.cpp
+  bool counts_energy = false;        // of the device that is measured
+  bool made_up = false;              // synthetic target: no number of it says anything about a machine
   std::vector<std::string> remarks;  // said once, before anything is measured
   DeviceKind device = DeviceKind::cpu;
   std::string gpu_bus_id;             // of the GPU it runs on; empty on a CPU
   std::string why_cpu;                // although a GPU would have been taken; part of study_text()
   std::string unused_gpu;             // there is one, and it cannot be used: said first and last
   std::vector<std::string> warnings;  // said even where remarks are not wanted
+  bool is_for_launch = false;         // see for_launch()
 
-  // Why a configuration cannot run: in full, and in words that are the same for many, so that they can be counted.
+  // Why a configuration cannot run: in full, and in words that are the same for many, so that they can be
+  // counted.
   std::function<std::optional<std::string>(const Configuration&)> objection;
   std::function<std::optional<std::string>(const Configuration&)> kind_of_objection;
 };
 
-// What must be said wherever the model is named: synthetic weights, folding, what is approximated. Empty: nothing.
+// What must be said wherever the model is named: synthetic weights, folding, what is approximated. Empty:
+// nothing.
 std::string model_note(const ModelSpec& model);
 
 // "tiny-moe, workload chat (128 + 32 tokens), cpu: Intel Xeon, 2 threads": what results belong to.
 std::string study_text(const Study& study);
+
+// Where a configuration is to be recommended: the model as it will be launched must fit too, not only as it
+// was folded to be measured.
+Study for_launch(Study study);
 
 // Bytes that have to be read between two uses of the same weights for the second to come from memory again.
 std::int64_t cold_reuse_bytes(DeviceKind device);
@@ -51,8 +58,8 @@ std::int64_t cold_reuse_bytes(DeviceKind device);
 // Does it run here but for the memory?
 bool is_about_memory(const Study& study, const Configuration& configuration);
 
-// Opens and checks the model, probes the machine and, unless --device cpu, its GPU. One study per workload of --workload; latency_seconds: most time for
-// timing one configuration. Throws InputError.
+// Opens and checks the model, probes the machine and, unless --device cpu, its GPU. One study per workload of
+// --workload; latency_seconds: most time for timing one configuration. Throws InputError.
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds);
 
 // worker_setup for processes that time configurations whose accuracy is known. seconds: most time for one.
@@ -71,15 +78,18 @@ Study synthetic_study(const CommonOptions& common, const std::string& settings);
 SearchSpace space_for(const Study& study, const std::string& name_or_file);
 std::vector<std::string> space_names();
 
-// Native top_k, checkpoint number types, the largest expert cache that fits, one rank: for the parameters of the space.
+// Native top_k, checkpoint number types, the largest expert cache that fits, one rank: for the parameters of
+// the space.
 Configuration default_configuration(const Study& study, const SearchSpace& space);
 
 inline constexpr auto setting_words = "knob=value, such as top_k=6; 'moetune list knobs' names them";
 
-// What `--set` gives, completed with the defaults of the default space. Throws InputError for unknown knobs and values.
+// What `--set` gives, completed with the defaults of the default space. Throws InputError for unknown knobs
+// and values.
 Configuration configuration_from_settings(const Study& study, const std::vector<std::string>& settings);
 
-// When nothing of the space fits into memory: the nearest configuration, the bytes missing and the knob that frees them.
+// When nothing of the space fits into memory: the nearest configuration, the bytes missing and the knob that
+// frees them.
 std::string nearest_misfit(const Study& study, const SearchSpace& space);
 
 }  // namespace moetune

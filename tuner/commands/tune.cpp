@@ -165,6 +165,7 @@ std::optional<StudyOutcome> stopped_by(const std::vector<Finding>& findings, con
 StudyOutcome run_study(const TuneOptions& options, Study study, const Interruption& interruption,
                        const std::shared_ptr<WorkerSeat>& seat = nullptr) {
   const Console& console = options.common.console;
+  study = for_launch(std::move(study));
   const std::vector<Objective> objectives = objectives_named(objectives_of(options, study));
   const AccuracyGate& gate = gate_named(options.gate);
   const SearchSpace space = space_for(study, options.space);

@@ -22,7 +22,7 @@ constexpr std::int64_t block_positions = 32;
 
 Measurement measurement_of(const RatioInterval& ratio, std::int64_t n, double least, double most) {
   Measurement measurement;
-  measurement.value = ratio.value;
+  measurement.value = std::clamp(ratio.value, least, most);  // a sum of shares rounds
   measurement.low = std::clamp(ratio.low, least, most);
   measurement.high = std::clamp(ratio.high, least, most);
   measurement.n = n;
