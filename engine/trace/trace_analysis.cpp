@@ -7,6 +7,7 @@
 #include "engine/trace/grouped_cache.h"
 #include "engine/trace/learned_predictor.h"
 #include "engine/trace/replay.h"
+#include "kernels/parallel_for.h"
 
 namespace moetune {
 namespace {
@@ -25,25 +26,30 @@ int slots_of(const RoutingTrace& trace, double share) {
                     all_experts(trace));
 }
 
-std::vector<CachePoint> points_of(const RoutingTrace& trace, const LruCurve& lru) {
+// Sizes are replayed side by side: nothing is shared but the trace.
+std::vector<CachePoint> points_of(const RoutingTrace& trace, const LruCurve& lru, ParallelPool& pool) {
   const StaticCurve fixed = static_curve(trace);
   const int least = fewest_slots(trace);
   const int all = all_experts(trace);
   std::vector<CachePoint> points;
   for (int i = 0; i < kPoints; ++i) {
     const int slots = least + static_cast<int>(std::int64_t{all - least} * i / (kPoints - 1));
-    if (!points.empty() && points.back().slots == slots) continue;
-    const auto hit_rate = [&](CachePolicy policy) {
-      return replay(trace, shape_of(trace, slots, policy)).hit_rate();
-    };
-    points.push_back({.slots = slots,
-                      .share = static_cast<double>(slots) / all,
-                      .lru = lru_hit_rate(trace, lru, slots),
-                      .layer_lru = hit_rate(CachePolicy::layer_lru),
-                      .lfu = hit_rate(CachePolicy::lfu),
-                      .pinned = hit_rate(CachePolicy::pinned),
-                      .fixed = fixed.hit_rate(slots)});
+    if (points.empty() || points.back().slots != slots) points.push_back({.slots = slots});
   }
+  pool.parallel_for(std::ssize(points), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      CachePoint& point = points[static_cast<std::size_t>(i)];
+      const auto hit_rate = [&](CachePolicy policy) {
+        return replay(trace, shape_of(trace, point.slots, policy)).hit_rate();
+      };
+      point.share = static_cast<double>(point.slots) / all;
+      point.lru = lru_hit_rate(trace, lru, point.slots);
+      point.layer_lru = hit_rate(CachePolicy::layer_lru);
+      point.lfu = hit_rate(CachePolicy::lfu);
+      point.pinned = hit_rate(CachePolicy::pinned);
+      point.fixed = fixed.hit_rate(point.slots);
+    }
+  });
   return points;
 }
 
@@ -73,7 +79,8 @@ std::int64_t memory_after(Prefetch kind, const RoutingTrace& trace) {
   return predictor.bytes();
 }
 
-std::vector<PredictorScore> predictors_of(const RoutingTrace& learn_from, const RoutingTrace& judged) {
+std::vector<PredictorScore> predictors_of(const RoutingTrace& learn_from, const RoutingTrace& judged,
+                                          ParallelPool& pool) {
   struct Named {
     const char* name;
     Prefetch kind;
@@ -84,15 +91,22 @@ std::vector<PredictorScore> predictors_of(const RoutingTrace& learn_from, const 
                              {"markov", Prefetch::markov},
                              {"table", Prefetch::table}};
   const LearnedPredictor learned = LearnedPredictor::train(learn_from);
-  std::vector<PredictorScore> scores;
-  for (const double share : kJudgedShares) {
-    const SlotDirectory::Shape shape = shape_of(judged, slots_of(judged, share), CachePolicy::layer_lru);
-    for (const auto& [name, kind] : kinds)
-      scores.push_back(score_of(name, true, shape, replay(judged, shape, kind),
-                                kind == Prefetch::none ? 0 : memory_after(kind, judged)));
-    scores.push_back(
-        score_of("learned", false, shape, replay(judged, shape, learned.guesser()), learned.bytes()));
-  }
+  constexpr auto per_share = std::ssize(kinds) + 1;  // the learned one last
+  std::vector<PredictorScore> scores(std::size(kJudgedShares) * per_share);
+  pool.parallel_for(std::ssize(scores), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const SlotDirectory::Shape shape =
+          shape_of(judged, slots_of(judged, kJudgedShares[i / per_share]), CachePolicy::layer_lru);
+      PredictorScore& score = scores[static_cast<std::size_t>(i)];
+      if (i % per_share == per_share - 1) {
+        score = score_of("learned", false, shape, replay(judged, shape, learned.guesser()), learned.bytes());
+        continue;
+      }
+      const auto& [name, kind] = kinds[i % per_share];
+      score = score_of(name, true, shape, replay(judged, shape, kind),
+                       kind == Prefetch::none ? 0 : memory_after(kind, judged));
+    }
+  });
   return scores;
 }
 
@@ -135,10 +149,11 @@ TraceAnalysis analyse_trace(const RoutingTrace& trace) {
   TraceAnalysis analysis;
   analysis.statistics = trace_statistics(trace);
   analysis.lru = lru_curve(trace);
-  analysis.points = points_of(trace, analysis.lru);
+  ParallelPool pool(usable_cores());
+  analysis.points = points_of(trace, analysis.lru, pool);
   analysis.hot_share = kHotShare;
   if (learn_from.tokens() == 0 || judged.tokens() == 0) return analysis;  // one sequence: nothing to judge on
-  analysis.predictors = predictors_of(learn_from, judged);
+  analysis.predictors = predictors_of(learn_from, judged, pool);
   analysis.grouped = groups_of(learn_from, judged);
   analysis.hot = hot_sets(learn_from, judged, kHotShare);
   return analysis;
