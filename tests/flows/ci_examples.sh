@@ -42,11 +42,12 @@ expect_in history.md '^### tpot_ms'
 # The real engine. How busy this machine is decides between ok and indeterminate; with a threshold that no mood of a machine
 # reaches, a regression it is not, unless somebody waits in every layer.
 rm -rf runs baseline ci.xml moetune.prom history.md new-profile.json*
+# One expert of eight is faster on every machine in every mood: there is a final round, whose rounds the check compares with.
 cat > space.json <<'JSON'
-{"name": "two", "parameters": [{"name": "expert_quant", "kind": "ordinal", "values": ["checkpoint", "int8"]}]}
+{"name": "two", "parameters": [{"name": "top_k", "kind": "ordinal", "values": [1, 8]}]}
 JSON
 export CHECK_ARGS="--measuring 2s --threshold 100%" GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=step.md
-expect_exit 0 "$MOETUNE" tune --quiet --run baseline --space ./space.json --searcher exhaustive --timing 0.2s --budget 10m
+expect_exit 0 "$MOETUNE" tune --quiet --run baseline --space ./space.json --searcher exhaustive --gate none --timing 0.2s --budget 10m
 cp baseline/profile.json profile.json
 accepted="0 5" run_lines github < <(github_lines)
 expect_in step.md '^## moetune ci: (ok|indeterminate)'
