@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   using namespace moetune;
   std::vector<std::string> names;
   std::vector<std::string> tokens{"16", "64", "512", "4096"};
-  try {
+  return bench::run_main([&] {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       if (argument.starts_with("tokens="))
@@ -152,11 +152,7 @@ int main(int argc, char** argv) {
       if (std::ranges::find(names, product.model) != names.end() ||
           std::ranges::find(names, "all") != names.end())
         for (const std::string& count : tokens) bench.measure(product, std::stoll(count));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  });
 }
 
 #else

@@ -28,6 +28,7 @@
 #include "engine/sync_tax/timeline.h"
 #include "engine/sync_tax/torch_reader.h"
 #include "engine/tokenizer.h"
+#include "tests/bench/cuda_bench.h"
 #include "tuner/targets/tax_run.h"
 #include "tuner/targets/workload_run.h"
 
@@ -112,7 +113,7 @@ void print_import(const TaxResult& tax) {
     std::printf("  unmatched %.1f us %s\n", ns / 1e3, name.c_str());
 }
 
-void bench(const Asked& asked, const EngineOptions& options) {
+void measure(const Asked& asked, const EngineOptions& options) {
   const auto checkpoint = open_checkpoint(asked.model);
   const TokenSource text = calibration_tokens(*checkpoint, "", 1 << 16);
   Engine engine(checkpoint, options, limits_of(asked.workload, options));
@@ -174,25 +175,16 @@ void bench_asked(const std::vector<std::string>& arguments) {
     else
       set_knob(options, name, value);
   }
-  bench(asked, options);
+  measure(asked, options);
 }
 
 }  // namespace
 }  // namespace moetune
 
 int main(int argc, char** argv) {
-  try {
-    moetune::bench_asked({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+  return moetune::bench::run_main([&] { moetune::bench_asked({argv + 1, argv + argc}); });
 }
 
 #else
-int main() {
-  std::puts("built without CUDA: nothing to measure");
-  return 0;
-}
+int main() { return moetune::bench::without_cuda(); }
 #endif

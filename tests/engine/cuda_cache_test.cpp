@@ -58,6 +58,15 @@ class CudaCache : public ::testing::TestWithParam<std::string> {
     return logits;
   }
 
+  // A sequence begins with another token each.
+  std::vector<StepToken> first_tokens(int sequences) const {
+    std::vector<StepToken> first;
+    for (int sequence = 0; sequence < sequences; ++sequence)
+      first.push_back(
+          {.id = expected_.ids[static_cast<std::size_t>(sequence)], .sequence = sequence, .position = 0});
+    return first;
+  }
+
   DecodeRequest request(const std::vector<StepToken>& first, int steps) const {
     return {.first = first, .steps = steps, .sampling = {.temperature = 1.0F, .seed = 5}};
   }
@@ -109,10 +118,7 @@ TEST_P(CudaCache, EqualsTheResidentModelAtSeveralSequences) {
 
 TEST_P(CudaCache, DecodesWhatTheResidentModelDecodes) {
   for (const int sequences : {1, 8}) {
-    std::vector<StepToken> first;
-    for (int sequence = 0; sequence < sequences; ++sequence)
-      first.push_back(
-          {.id = expected_.ids[static_cast<std::size_t>(sequence)], .sequence = sequence, .position = 0});
+    const std::vector<StepToken> first = first_tokens(sequences);
     Engine resident = engine(options({}), sequences);
     const Decoded decoded = resident.decode(request(first, 20));
     for (const char* miss : {"pull", "dma"})
@@ -155,10 +161,7 @@ TEST_P(CudaCache, PrefetchGivesTheBitsOfTheResidentModel) {
 
 TEST_P(CudaCache, PrefetchDecodesWhatTheResidentModelDecodes) {
   for (const int sequences : {1, 8}) {
-    std::vector<StepToken> first;
-    for (int sequence = 0; sequence < sequences; ++sequence)
-      first.push_back(
-          {.id = expected_.ids[static_cast<std::size_t>(sequence)], .sequence = sequence, .position = 0});
+    const std::vector<StepToken> first = first_tokens(sequences);
     Engine resident = engine(options({}), sequences);
     const Decoded decoded = resident.decode(request(first, 20));
     for (const auto& [prefetch, miss] : kAhead)
