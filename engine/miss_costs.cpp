@@ -22,6 +22,7 @@
 #include "kernels/graph.h"
 #include "kernels/graph_pieces.h"
 #include "kernels/next_tokens.h"
+#include "kernels/parallel_for.h"
 #include "kernels/run.h"
 #include "kernels/slot_memory.h"
 
@@ -247,13 +248,15 @@ MissCosts measure_miss_costs(Device& device, Cpu& host, const ExpertsOutside& ex
           .cpu = cost(MissHandling::cpu)};
 }
 
-std::optional<MissCosts> miss_costs_of(const ModelSpec& spec, const EngineOptions& options) {
+std::optional<MissCosts> miss_costs_of([[maybe_unused]] const ModelSpec& spec,
+                                       [[maybe_unused]] const EngineOptions& options) {
+#if MOETUNE_HAS_CUDA
   const Shard whole;
   const ExpertLayout layout = expert_layout(spec, options, whole);
   const std::int64_t blocks = std::int64_t{distinct_moe_layers(spec)} * spec.experts;
   if (blocks < 2 || blocks * layout.bytes > pinned_limit(spec)) return std::nullopt;
   Device device = Cuda(0);
-  Cpu host(options.cpu_threads);
+  Cpu host(options.cpu_threads > 0 ? options.cpu_threads : usable_cores());
   const SharedBuffer store = lease_pinned(device, blocks * layout.bytes);
   return measure_miss_costs(device, host,
                             {.layout = layout,
@@ -262,6 +265,9 @@ std::optional<MissCosts> miss_costs_of(const ModelSpec& spec, const EngineOption
                              .k = routing_width(spec, options),
                              .store = store.data(),
                              .blocks = blocks});
+#else
+  return std::nullopt;
+#endif
 }
 
 }  // namespace moetune
