@@ -366,6 +366,7 @@ RunStats Engine::Impl::stats() const {
     stats.expert_lookups = counters.lookups;
     stats.expert_hits = counters.hits;
     stats.expert_misses = counters.misses;
+    stats.expert_missing_layers = counters.missing_layers;
     stats.expert_evictions = counters.evictions;
     stats.experts_rerouted += counters.rerouted;
     stats.expert_load_seconds = counters.load_seconds + (first.host_experts ? first.host_experts->seconds() : 0.0);

@@ -61,6 +61,7 @@ TEST_F(CudaSlotLookup, DecidesWhatTheCpuDecides) {
       EXPECT_EQ(on_gpu.lookups, on_cpu.lookups);
       EXPECT_EQ(on_gpu.hits, on_cpu.hits);
       EXPECT_EQ(on_gpu.misses, on_cpu.misses);
+      EXPECT_EQ(on_gpu.missing_layers, on_cpu.missing_layers);
       EXPECT_EQ(on_gpu.evictions, on_cpu.evictions);
       EXPECT_EQ(on_gpu.fetched, on_cpu.fetched);
       EXPECT_EQ(on_gpu.ahead, on_cpu.ahead);
