@@ -22,6 +22,7 @@
 #include "kernels/router.h"
 #include "kernels/run.h"
 #include "kernels/spin.h"
+#include "kernels/tool_ranges.h"
 
 namespace moetune {
 namespace {
@@ -207,7 +208,7 @@ void with_wave(Rank& rank, const Tensor& x, const Chosen& chosen, const Body& bo
   OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
   const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
   ExpertFfn ffn = ffn_of(rank, x, chosen);
-  if (rank.recorder != nullptr) ffn.after_gate_up = &gate_up_is_done;
+  if (rank.recorder != nullptr || tool_watches()) ffn.after_gate_up = &gate_up_is_done;
   body(ffn);
 }
 

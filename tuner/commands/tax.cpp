@@ -29,6 +29,7 @@
 #include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
+#include "tuner/commands/tax_causes.h"
 #include "tuner/commands/tax_text.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/engine_target.h"
@@ -267,9 +268,14 @@ ExitCode run_tax(const TaxOptions& options) {
                                {"around_ns", tax.cost.around_ns},
                                {"awaited_ns", tax.cost.awaited_ns},
                                {"unlabelled_kernels", tax.unlabelled_kernels},
-                               {"runs", tax.recorded_runs}}}};
+                               {"runs", tax.recorded_runs}}},
+                             {"host", to_json_value(tax.host)}};
+  if (tax.decode.typical.refused.empty())
+    if (const std::string words = cause_of_slowest(tax.decode, tax.use); !words.empty())
+      document["decode"]["slowest_hundredth"]["cause"] = words;
   if (tax.use.busy_percent) document["driver"]["busy_percent"] = *tax.use.busy_percent;
   if (tax.use.link_gb_per_s) document["driver"]["link_gb_per_s"] = *tax.use.link_gb_per_s;
+  if (!tax.use.held_down_by.empty()) document["driver"]["held_down_by"] = tax.use.held_down_by;
   if (study.model.is_synthetic) document["synthetic_weights"] = true;
   if (dense)
     document["dense_twin"] = {{"name", dense_name},
@@ -278,7 +284,12 @@ ExitCode run_tax(const TaxOptions& options) {
   console.result(study_text(study));
   console.result("configuration: " + configuration.key() + "\n");
   print_phase(console, "decode, one step", tax.decode, dense ? &dense->decode : nullptr);
-  if (tax.decode.typical.refused.empty()) console.result(slowest_text(tax.decode) + "\n");
+  if (tax.decode.typical.refused.empty()) {
+    console.result(slowest_text(tax.decode) + "\n");
+    if (const std::string words = cause_of_slowest(tax.decode, tax.use); !words.empty())
+      console.result(wrapped(words, 80, 0) + "\n");
+  }
+  if (const std::string words = host_text(tax.host); !words.empty()) console.result(words + "\n");
   print_phase(console, "prefill, one prompt", tax.prefill, dense ? &dense->prefill : nullptr);
   if (!tax.rounds.empty()) {
     console.result(rounds_table(tax.rounds) + "\n");
