@@ -160,7 +160,15 @@ std::string conclusion(const TaxResult& tax, const std::optional<TaxResult>& den
   return text + ".";
 }
 
-std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
+// Has the model shared experts without kernels of their own?
+bool shares_kernels(const TaxResult& tax, const ModelSpec& model) {
+  const Breakdown& decode = tax.decode.typical;
+  return model.shared_experts > 0 && decode.refused.empty() &&
+         decode.row_ns[static_cast<std::size_t>(Row::gate_up)] > 0.0 &&
+         decode.row_ns[static_cast<std::size_t>(Row::shared)] == 0.0;
+}
+
+std::string how_to_read(const TaxResult& tax, const ModelSpec& model, const std::string& dense_name) {
   std::string text = fmt::format(
       "Means over the middle half of the steps of {} recorded runs, against as many that were not; {:.0f} ns "
       "per record taken out. ",
@@ -181,6 +189,10 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
   if (tax.unlabelled_kernels > 0)
     text += fmt::format(" {} kernels could not be told apart and count as other compute.",
                         tax.unlabelled_kernels);
+  if (shares_kernels(tax, model))
+    text +=
+        " While decoding, shared experts are part of the routed ones' kernels and of their lines: alone they "
+        "take what 'moetune measure --op shared' says.";
   if (!dense_name.empty())
     text += " Beside it: " + dense_name +
             ", generated weights, as many parameters at work per token, all of them dense.";
@@ -311,7 +323,7 @@ ExitCode run_tax(const TaxOptions& options) {
   console.document(document);
   if (const std::string words = conclusion(tax, dense); !words.empty())
     console.result(wrapped(words, 80, 0) + "\n");
-  console.result(wrapped(how_to_read(tax, dense_name), 80, 0));
+  console.result(wrapped(how_to_read(tax, study.model, dense_name), 80, 0));
   if (timeline)
     console.result(options.timeline + ": the last recorded run, for chrome://tracing or ui.perfetto.dev");
   return tax.decode.typical.refused.empty() ? ExitCode::done : ExitCode::indeterminate;
