@@ -37,6 +37,9 @@ for what in models spaces workloads profiles knobs metrics searchers; do
   [[ $(wc -L < out.txt) -le 80 ]] || fail "list $what is wider than 80 columns"
   expect_exit 0 "$MOETUNE" list "$what" --json
   python3 -c 'import json; json.load(open("out.txt"))' || fail "list $what --json is not one document"
+  count=$(python3 -c 'import json; print(len(json.load(open("out.txt"))))')
+  expect_exit 0 "$MOETUNE" list "$what" --names
+  [[ $(sort -u out.txt | wc -l) == "$count" ]] || fail "list $what --names is not a name for each of $count entries"
 done
 expect_exit 0 "$MOETUNE" list models
 expect_in out.txt '^tiny-moe +5 +32 +8 +bf16'

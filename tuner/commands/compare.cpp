@@ -208,7 +208,7 @@ Command add_compare_command(CLI::App& program) {
       "  moetune compare runs/latest\n"
       "  moetune compare a/profile.json b/profile.json --prices prices.json\n"
       "  moetune compare runs/latest --with h200-sxm --with rtx-4090 --usd-per-hour 2.5");
-  add_words_option(command, "PROFILE", options->profiles, "PATH",
+  add_words_option(command, "PROFILE", options->profiles, "FILE|DIR|NAME",
                    "Profiles, run directories or names of the registry; default the newest run");
   add_repeated_option(command, "--with", options->with, "NAME",
                       "Add a box of the catalogue as predicted; see 'moetune list hardware'");

@@ -71,10 +71,7 @@ std::string what_to_launch(const RunReport& report) {
     html += "<p>Runner-up: trial " + std::to_string(*verdict.runner_up) + " (" +
             html_code(report.trial(*verdict.runner_up).configuration.key()) +
             "). Why not: " + html_text(verdict.why_not_runner_up) + "</p>\n";
-  html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div>" +
-          "<p class=\"note\">As flags of a server: " +
-          html_code("moetune export " + shell_word(report.run_path) + " --server vllm --server-model ID") +
-          "</p></div></div>\n";
+  html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div></div></div>\n";
   return html_section("launch",
                       fmt::format("What to launch: trial {}{}", chosen.number,
                                   chosen.number == 0 ? ", the default configuration" : ""),
@@ -206,9 +203,8 @@ std::string to_html(const RunReport& report) {
       html_section(
           "knobs", "What each knob does",
           html_chart("knob-chart",
-                     "Each dot is a trial. The line is their median. The figure under a value is the median "
-                     "change over "
-                     "pairs of trials that differ in this knob alone, against the default's value.")) +
+                     "Each dot is a trial. The line is their median. Where pairs of trials differ in a knob alone, "
+                     "the figure under a value is their median change against the default's value.")) +
       html_section(
           "history", "The search over time",
           html_chart(

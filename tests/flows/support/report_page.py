@@ -70,9 +70,9 @@ def picking(browser):
     # Its flags, for each server that is chosen; the choice stays when another point is picked.
     choose = lambda: browser.find("#picked select")
     next(option for option in choose().find_elements("css selector", "option") if option.text == "Ollama").click()
-    assert "OLLAMA_NUM_PARALLEL=" in browser.find("#server-flags").text, browser.find("#server-flags").text
+    assert "OLLAMA_NUM_PARALLEL=" in browser.find("#picked .server-flags").text, browser.find("#picked .server-flags").text
     next(button for button in browser.find_all("#picked button") if button.text == "Pick the default").click()
-    assert choose().get_attribute("value") == "ollama" and "--trial 0 --server ollama" in browser.find("#server-flags").text
+    assert choose().get_attribute("value") == "ollama" and "--trial 0 --server ollama" in browser.find("#picked .server-flags").text
     next(button for button in browser.find_all("#picked button") if button.text == "Pick the recommended one").click()
     # By the mouse: the default is a square somewhere on the chart.
     browser.run("document.querySelector('#front-chart .point.default').dispatchEvent(new MouseEvent('click', {bubbles: true, "

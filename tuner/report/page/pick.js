@@ -66,7 +66,7 @@ function serverFlags(trial) {
       `moetune export ${shellWord(data.run)} --trial ${trial.trial} --server ${server}`;
   if (!servers)
     return make("p", {class: "note"}, "Flags of servers: of the points of the front, the default and the runner-up.");
-  const body = make("div", {id: "server-flags"});
+  const body = make("div", {class: "server-flags"});
   const show = () => {
     const flags = servers.find((each) => each.server === shownServer) || servers[0];
     const lines = flags.problem ? [make("p", {class: "note"}, flags.problem)] : [

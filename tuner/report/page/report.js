@@ -3,7 +3,9 @@ themeButton();
 const launched = trialNumbered(data.recommended);
 if (launched)
   byId("launch-command")
-      .append(make("p", {class: "note"}, "Measure it again:"), commandBlock(measureCommand(launched)));
+      .append(
+          serverFlags(launched), make("p", {class: "note"}, "Measure it again:"),
+          commandBlock(measureCommand(launched)));
 startFront();
 showPicked();
 startTax();
