@@ -31,7 +31,7 @@ expect_exit 0 "$MOETUNE" tune --help-all
 expect_in out.txt '--target'
 [[ $(wc -L < out.txt) -le 80 ]] || fail "tune --help-all is wider than 80 columns"
 
-for what in models spaces workloads profiles knobs metrics searchers; do
+for what in models spaces workloads profiles knobs metrics searchers hardware servers claims; do
   expect_exit 0 "$MOETUNE" list "$what"
   [[ -s out.txt && ! -s err.txt ]] || fail "list $what says nothing, or complains"
   [[ $(wc -L < out.txt) -le 80 ]] || fail "list $what is wider than 80 columns"

@@ -7,7 +7,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/facts/workload.h"
 #include "tuner/commands/listing.h"
-#include "tuner/commands/study.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
