@@ -136,6 +136,13 @@ expect_in err.txt "wrong/hardware.json: field 'cpu_name' is missing"
 [[ $(grep -vc '^moetune: wrong/' err.txt) -eq 0 ]] || fail "validate: a line that names no file"
 expect_exit 2 "$MOETUNE" validate wrong --json
 python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] and len(d["problems"]) > 10' || fail "validate --json"
+# Names of fields come from outside too: what they do to a terminal must not reach it.
+echo '{"schema": 1, "evidence": {"tpot\u001b[31m_ms": 1}}' > coloured.json
+for command in "validate" "export --server vllm" "compare"; do
+  read -ra words <<< "$command"
+  expect_exit 2 "$MOETUNE" "${words[@]}" coloured.json
+  grep -q $'\e' err.txt && fail "$command: an escape sequence of a file reaches the terminal"
+done
 mkdir drawn && echo '{"schema": 1, "points": [{"trial": 7, "configuration": {}, "metrics": {}}]}' > drawn/front.json
 expect_exit 2 "$MOETUNE" validate drawn
 expect_in err.txt "drawn/front.json: points\[0\].trial: 7 \(accepted: a trial of trials.jsonl\)"

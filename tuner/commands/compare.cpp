@@ -22,6 +22,7 @@
 #include "tuner/compare/comparison_text.h"
 #include "tuner/launch_profile.h"
 #include "tuner/pareto.h"
+#include "tuner/printable.h"
 #include "tuner/trial_log.h"
 
 namespace moetune {
@@ -154,7 +155,7 @@ class Comparing {
         add_predicted(comparison, *box);
     } catch (const InputError& error) {
       options_.console.warn(
-          fmt::format("moetune: the nearest boxes are not set beside it: {}", error.what()));
+          fmt::format("moetune: the nearest boxes are not set beside it: {}", printable(error.what())));
     }
   }
 

@@ -23,6 +23,7 @@
 #include "tuner/nightly_record.h"
 #include "tuner/objective.h"
 #include "tuner/possible_values.h"
+#include "tuner/printable.h"
 #include "tuner/problems.h"
 #include "tuner/run_directory.h"
 #include "tuner/search_space.h"
@@ -214,7 +215,7 @@ ExitCode run_validate(const ValidateOptions& options) {
   std::string what;
   attempt([&] { what = checked(options.path); });
   if (!problems.messages().empty()) {
-    for (const std::string& message : problems.messages()) options.console.warn("moetune: " + message);
+    for (const std::string& message : problems.messages()) options.console.warn("moetune: " + printable(message));
     options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
     return ExitCode::bad_input;
   }
