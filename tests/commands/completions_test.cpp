@@ -93,6 +93,7 @@ TEST(ManPage, SaysDefaultsAndHasTheUsualSections) {
   program.app.footer("Exit codes: 0 done.\n\nStart here.");
   const std::string man = man_page(program.app, "moetune 1.0");
   EXPECT_TRUE(has_text(man, "What to print (default: shell)"));
+  EXPECT_TRUE(has_text(man, "\\fBPROFILE\\fR \\fIFILE|DIR|NAME\\fR"));
   EXPECT_TRUE(has_text(man, ".SH EXIT STATUS\nExit codes: 0 done.\n"));
   EXPECT_TRUE(has_text(man, "\\fBXDG_CACHE_HOME\\fR"));
   EXPECT_TRUE(has_text(man, "\\fBruns/\\fR"));
