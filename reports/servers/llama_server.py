@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Starts a real llama-server from the line that `moetune export` prints, and lets `moetune confirm` measure it.
 
-Usage: llama_server.py MOETUNE LLAMA_SERVER [HIDDEN]
+Usage: llama_server.py MOETUNE LLAMA_SERVER [HIDDEN [BUDGET]]
 Makes a Mixture-of-Experts GGUF with random weights (architecture llama, 8 experts, 2 of them per token), writes a profile for it,
 exports it, starts the exported command and runs confirm; compares its TPOT with the server's own timing. Then the line of every
 profile of the registry is started with that file, until the server says that it is ready. A development check: needs numpy and
-gguf (PyPI). HIDDEN sets the size (default 2048: some 1.6 GB, tens of milliseconds per token on two cores).
+gguf (PyPI). HIDDEN sets the size (default 2048: some 1.6 GB, tens of milliseconds per token on two cores), BUDGET the time that confirm
+may take (default 40s).
 """
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -86,7 +88,9 @@ class Server:
     """The command that export prints for `profile`, running on a port of its own until the block ends."""
 
     def __init__(self, moetune, server, profile, folder):
-        self.port = 18080
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
         exported = subprocess.run([moetune, "export", profile, "--server", "llama.cpp", "--gguf", "model.gguf", "--served-name", "random moe"],
                                   cwd=folder, capture_output=True, text=True, check=True).stdout
         self.line = exported[exported.index("\nllama-server") + 1:]
@@ -119,6 +123,7 @@ class Server:
 def main():
     moetune, server = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
     hidden = int(sys.argv[3]) if len(sys.argv) > 3 else 2048
+    budget = sys.argv[4] if len(sys.argv) > 4 else "40s"
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         write_model(folder / "model.gguf", hidden)
@@ -127,7 +132,7 @@ def main():
             print(running.line)
             if not running.is_ready():
                 return 1
-            confirmed = subprocess.run([moetune, "confirm", "profile.json", "--url", f"http://127.0.0.1:{running.port}", "--budget", "40s",
+            confirmed = subprocess.run([moetune, "confirm", "profile.json", "--url", f"http://127.0.0.1:{running.port}", "--budget", budget,
                                         "--json"], cwd=folder, capture_output=True, text=True)
         if confirmed.returncode not in (0, 3, 5):
             print(confirmed.stderr)
