@@ -126,6 +126,15 @@ refused "--set: 'top_k=5' beside 'top_k=4'" trace --set top_k=4 --set top_k=5
 refused "no/such/run" report no/such/run
 refused "no/such/file" validate no/such/file.json
 refused "'': no such file" validate ""
+ln -s circle circle
+refused "circle: no such file" validate circle
+# An option of a shell variable that is not set must not pass for the option left out.
+refused "--server-version: '' .accepted: V" export cpu/tiny-moe/chat --server vllm --server-model m --server-version ""
+refused "--prices: '' .accepted: FILE" compare cpu/tiny-moe/chat --prices ""
+refused "--hardware: ''" list profiles --hardware ""
+refused "--image: 'a b' .accepted: one image" export cpu/tiny-moe/chat --server vllm --server-model m --format compose --image "a b"
+refused "\"nowhere\" is no directory" compare cpu/tiny-moe/chat --model nowhere
+refused "--names: with --json" list models --names --json
 mkdir wrong && echo '{"schema": 1, "model": 3, "gate": "int5"}' > wrong/request.json
 echo '{"device": "cpu"}' > wrong/hardware.json
 expect_exit 2 "$MOETUNE" validate wrong

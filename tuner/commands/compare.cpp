@@ -171,6 +171,8 @@ ExitCode run_compare(const CompareOptions& options) {
   std::vector<Source> sources;
   for (const std::string& path : paths) sources.push_back(source_of(path));
   check_one_price(options, sources);
+  if (!options.model.empty() && sources.size() == 1)  // refuses what is not the profile's
+    static_cast<void>(known_model(sources.front().profile, options.model));
 
   std::vector<LaunchProfile> profiles;
   for (const Source& source : sources) profiles.push_back(source.profile);

@@ -143,9 +143,6 @@ void add_measure_op_options(CLI::App& command, MeasureOpOptions& options) {
   for (const OpFacts& op : known_ops()) names += (names.empty() ? "" : ", ") + op.name;
   CLI::Option* op = add_text_option(command, "--op", options.ops, "NAME,NAME|all",
                                     "Time ops of the model instead of workloads: " + names);
-  op->check([](const std::string& text) {
-    return text.empty() ? std::string("'' (accepted: all, or names of ops)") : std::string();
-  });
   // Each means nothing to a workload: given without --op it must not be dropped in silence.
   const std::vector<CLI::Option*> details{
       add_text_option(command, "--tokens", options.tokens, "N,N",

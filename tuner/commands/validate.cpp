@@ -173,7 +173,8 @@ std::string checked_front(const nlohmann::json& document, const std::string& fil
 
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
-  if (!fs::exists(path)) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
+  std::error_code unreadable;
+  if (!fs::exists(path, unreadable) || unreadable) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
   if (fs::is_directory(path)) return checked_run(path);
   if (path.ends_with(".jsonl")) return "a log of " + words_of(checked_log(path));
   const nlohmann::json document = read_json_file(path);
