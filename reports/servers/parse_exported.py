@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Do vLLM's and SGLang's own parsers take what `moetune export` prints?
+"""Do the own parsers of vLLM, SGLang and KTransformers (its SGLang) take what `moetune export` prints?
 
-Usage: parse_exported.py MOETUNE vllm|sglang FOLDER [COUNT]
+Usage: parse_exported.py MOETUNE vllm|sglang|ktransformers FOLDER [COUNT]
 FOLDER holds the project's Python package (an unpacked source archive or wheel from PyPI). Nothing is installed and nothing runs
 but the parser: modules that are missing and named in $STUBS become empty ones. Every profile of the registry and COUNT profiles
 with random knobs are exported, with and without --nearest, and parsed; vLLM's engine and SGLang's server are not started. A
@@ -79,7 +79,7 @@ def main():
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 200
     sys.meta_path.append(Empty())
     sys.path.insert(0, str(folder))
-    parser = {"vllm": vllm_parser, "sglang": sglang_parser}[server]()
+    parser = {"vllm": vllm_parser, "sglang": sglang_parser, "ktransformers": sglang_parser}[server]()
     models = json.loads(subprocess.run([moetune, "list", "models", "--json"], capture_output=True, check=True).stdout)
     model_hash = next(model["model_hash"] for model in models if model["name"] == "qwen3-30b-a3b")
     rng = random.Random(20261130)
