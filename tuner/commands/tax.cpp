@@ -85,12 +85,14 @@ Measured dense_twin_of(const Measured& model) {
 }
 
 // Powers of two up to the sequences of interest; of prompts up to four times the workload's, as far as the
-// context goes.
+// context goes. One round: what grows with sequences and prompts shows in it, and an agent's twelve with 32 sequences take
+// a CPU minutes.
 std::vector<Workload> swept_sequences(const Workload& workload) {
   std::vector<Workload> points;
   for (int sequences = 1; sequences <= most_swept_sequences; sequences *= 2) {
     points.push_back(workload);
     points.back().sequences = sequences;
+    points.back().rounds = 1;
   }
   return points;
 }
@@ -100,6 +102,7 @@ std::vector<Workload> swept_prompts(const Workload& workload, int max_context) {
   for (int prompt = shortest_swept_prompt; prompt <= 4 * workload.prompt_tokens; prompt *= 2) {
     Workload point = workload;
     point.prompt_tokens = prompt;
+    point.rounds = 1;
     if (point.context_tokens() > max_context) break;
     points.push_back(point);
   }
@@ -317,7 +320,10 @@ ExitCode run_tax(const TaxOptions& options) {
         sweep(model, swept_prompts(study.workload, study.model.max_context), false, options.common,
               options.budget_seconds, study.hardware.device_bytes);
     console.result(sweep_table("sequences", sequences) + "\n\n" + sweep_table("prompt", prompts) + "\n");
-    document["sweep"] = {{"sequences", to_json_value(sequences, "sequences")},
+    if (study.workload.rounds > 1)
+      console.result(wrapped(fmt::format("Swept with the first of the {} rounds.", study.workload.rounds), 80, 0) + "\n");
+    document["sweep"] = {{"rounds", 1},
+                         {"sequences", to_json_value(sequences, "sequences")},
                          {"prompt_tokens", to_json_value(prompts, "prompt_tokens")}};
   }
   console.document(document);
