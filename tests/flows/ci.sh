@@ -92,6 +92,13 @@ expect_in same.json.diff.md '^The configuration is the same'
 [[ ! -e unmoved-retune ]] || fail "something was searched although nothing moved"
 expect_exit 0 ci --baseline same.json --run next-night
 
+# A search in which nothing had a chance beside the default leaves a profile that can be checked all the same.
+expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run alone --max-trials 1
+expect_in alone/report.md 'measured again alone: 20 passes'
+[[ $(field alone/profile.json "['rounds'].__len__()") -eq 20 ]] || fail "the profile of the default alone holds no rounds"
+expect_exit 0 ci --baseline alone --run alone-night
+expect_exit 3 ci --baseline alone --run alone-slower --synthetic "$(planted '{}' 1.2)"
+
 # --budget: a whole search that begins with the baseline's front.
 expect_exit 0 ci --baseline baseline --run whole --budget 10m --out whole.json
 python3 - <<'PY' || fail "the search does not begin with the baseline's front"
