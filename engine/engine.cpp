@@ -149,7 +149,9 @@ struct Engine::Impl {
   void make_prefetcher(Rank& rank) {
     rank.prefetcher.reset();
     if (options.prefetch != Prefetch::none && rank.cache && !rank.cache->is_resident())
-      rank.prefetcher = std::make_unique<Prefetcher>(rank.device, spec, options.prefetch, limits.sequences);
+      rank.prefetcher = std::make_unique<Prefetcher>(
+          rank.device, spec, options.prefetch,
+          Prefetcher::For{limits.sequences, limits.step_tokens, rank.cache->looks_up_on_device()});
   }
   void make_kv(Rank& rank) {
     rank.kv = {};
