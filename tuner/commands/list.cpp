@@ -22,6 +22,7 @@
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/nearest.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/export/claims.h"
 #include "tuner/export/knob_names.h"

@@ -20,6 +20,8 @@
 #include "tuner/commands/live_words.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_memory.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/statistics.h"
 

@@ -26,6 +26,8 @@
 #include "tuner/commands/partial_file.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_memory.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/tax_text.h"
 #include "tuner/json_facts.h"

@@ -6,6 +6,7 @@
 
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/run_paths.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/round_values.h"
 
 namespace moetune {
