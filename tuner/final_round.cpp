@@ -93,7 +93,7 @@ std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::
     const auto is_beyond = [&](double so_far, const std::optional<double>& limit) {
       return limit && so_far * growth > *limit;
     };
-    if (pass >= fewest_passes &&
+    if (pass >= limits.fewest &&
         (is_beyond(spent, limits.seconds) || is_beyond(loading, limits.load_seconds)))
       return std::nullopt;
     for (std::size_t place = 0; place < finalists.size(); ++place) {

@@ -30,6 +30,7 @@ inline constexpr std::int64_t usual_passes = 20;
 
 struct FinalLimits {
   std::int64_t passes = usual_passes;
+  std::int64_t fewest = fewest_passes;  // made whatever they take
   // No pass after the fewest begins when it would probably end later than this; empty: no limit.
   std::optional<double> seconds = std::nullopt;
   // The same of the time in which weights are loaded and converted, the load_seconds of the turns.

@@ -30,6 +30,7 @@
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/tax_causes.h"
+#include "tuner/commands/tax_limit.h"
 #include "tuner/commands/tax_text.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/engine_target.h"
@@ -291,6 +292,7 @@ ExitCode run_tax(const TaxOptions& options) {
   if (tax.use.busy_percent) document["driver"]["busy_percent"] = *tax.use.busy_percent;
   if (tax.use.link_gb_per_s) document["driver"]["link_gb_per_s"] = *tax.use.link_gb_per_s;
   if (!tax.use.held_down_by.empty()) document["driver"]["held_down_by"] = tax.use.held_down_by;
+  document["tax_limit"] = tax_limit_json(tax.decode);
   if (study.model.is_synthetic) document["synthetic_weights"] = true;
   if (dense)
     document["dense_twin"] = {{"name", dense_name},
@@ -328,7 +330,7 @@ ExitCode run_tax(const TaxOptions& options) {
   }
   console.document(document);
   if (const std::string words = conclusion(tax, dense); !words.empty())
-    console.result(wrapped(words, 80, 0) + "\n");
+    console.result(wrapped(words + " " + tax_limit_text(tax.decode), 80, 0) + "\n");
   console.result(wrapped(how_to_read(tax, study.model, dense_name), 80, 0));
   if (timeline)
     console.result(options.timeline + ": the last recorded run, for chrome://tracing or ui.perfetto.dev");
