@@ -26,6 +26,7 @@
 #include "engine/step_rules.h"
 #include "kernels/device_memory.h"
 #include "kernels/sample.h"
+#include "kernels/tool_ranges.h"
 
 namespace moetune {
 namespace {
@@ -79,6 +80,7 @@ struct Engine::Impl {
         limits((require_acceptable(spec, chosen, asked), effective_limits(chosen, asked))),
         contexts(limits, spec.vocabulary),
         threads(chosen.tensor_parallel) {
+    const ToolRange range("moetune: load");
     const RouteChanges changes = route_changes(checkpoint, options);  // may need an engine of its own: before this one's memory
     renew_group();
     for (int rank = 0; rank < options.tensor_parallel; ++rank) {
@@ -202,6 +204,7 @@ std::span<const float> Engine::Impl::forward(std::span<const StepToken> step, Ph
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
   contexts.accept(step);
+  const ToolRange range(phase == Phase::prefill ? "moetune: prefill" : "moetune: decode");
   const StepScope recorded(ranks.front()->recorder, phase, std::ssize(step));
   for (std::vector<std::int32_t>* list : {&ids, &sequences, &positions, &wanted}) list->clear();
   for (const StepToken& token : step) {
