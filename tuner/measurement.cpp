@@ -20,23 +20,14 @@ void put(json& object, const char* field, double value) {
   object[field] = value;
 }
 
-// Nothing that is measured comes near it, and what is made of such values (rates, money, predictions) stays a number.
-constexpr double most = 1e100;
-
-double magnitude(const JsonFields& fields, const char* field) {
-  const double value = fields.number(field);
-  if (std::abs(value) > most) refuse(fields.place(field), json(value).dump(), "a number from -1e100 to 1e100");
-  return value;
-}
-
 Measurement measurement_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"value", "low", "high", "p99", "n", "origin", "stopped", "processes", "throttled", "effective"});
   Measurement measurement;
-  measurement.value = magnitude(fields, "value");
-  if (fields.has("low")) measurement.low = magnitude(fields, "low");
-  if (fields.has("high")) measurement.high = magnitude(fields, "high");
-  if (fields.has("p99")) measurement.p99 = magnitude(fields, "p99");
+  measurement.value = fields.number("value");
+  if (fields.has("low")) measurement.low = fields.number("low");
+  if (fields.has("high")) measurement.high = fields.number("high");
+  if (fields.has("p99")) measurement.p99 = fields.number("p99");
   if (measurement.low.has_value() != measurement.high.has_value())
     refuse(where, "half an interval", "low and high together, or neither", fields.place("low"));
   if (measurement.low && measurement.high && *measurement.low > *measurement.high)
@@ -48,7 +39,7 @@ Measurement measurement_from_json(const json& object, const std::string& where) 
   measurement.stopped = fields.text_or("stopped", "");
   if (fields.has("processes")) measurement.processes = fields.integer("processes", 1, INT64_MAX);
   if (fields.has("throttled")) measurement.throttled = fields.integer("throttled", 0, INT64_MAX);
-  if (fields.has("effective")) measurement.effective = magnitude(fields, "effective");
+  if (fields.has("effective")) measurement.effective = fields.number("effective");
   return measurement;
 }
 }  // namespace
