@@ -62,8 +62,9 @@ struct Recommendation {
 };
 
 // Who is worth measuring again before a verdict: the default first, then what the search alone would
-// recommend, then the best of what is acceptable, as far as they have a chance. Empty: nothing to compare, or
-// the first objective does not depend on time.
+// recommend, then the best of what is acceptable, as far as they have a chance. The default alone is
+// measured again too: a profile without rounds could never be checked (nightly_check.h). Empty: nothing is
+// acceptable, or the first objective does not depend on time.
 std::vector<std::int64_t> finalists(const ChoiceInput& input);
 
 // 0. Where a final round holds all finalists, they alone compete, with its times; a finalist that failed in

@@ -34,6 +34,7 @@ struct CiOptions {
   std::optional<double> budget_seconds;
   bool retune = false;
   bool judges_beside_other_work = false;
+  std::string baseline_program;
   std::string out;
   std::string run;
   NightlyOutputOptions outputs;
@@ -84,8 +85,9 @@ ExitCode run_ci(CiOptions options) {
   options.common.workload = baseline.profile.workload.name;
   options.common.fixed_workload = baseline.profile.workload;
   options.common.seed = baseline.profile.workload.seed;
-  const Study study =
-      studies_of(options.common, options.target, options.measuring_seconds / times_measured).front();
+  const Study study = studies_of(options.common, options.target,
+                                 options.measuring_seconds / times_measured(options.measuring_seconds))
+                          .front();
   for (const std::string& remark : study.remarks) console.log(remark);
   for (const std::string& warning : study.warnings) console.warn(warning);
 
@@ -109,6 +111,7 @@ ExitCode run_ci(CiOptions options) {
                                .measuring_seconds = options.measuring_seconds,
                                .budget_seconds = options.budget_seconds,
                                .judges_beside_other_work = options.judges_beside_other_work,
+                               .baseline_program = options.baseline_program,
                                .run_path = options.run,
                                .command_line = options.command_line},
                               record, console, interruption);
@@ -175,6 +178,10 @@ Command add_ci_command(CLI::App& program, const std::vector<std::string>& comman
                   "Where the new profile goes, and beside it PROFILE.diff.md");
   add_text_option(command, "--run", options->run, "DIR",
                   "Run directory (default: runs/<time>-<model>-<workload>-ci)");
+  add_text_option(
+      command, "--baseline-program", options->baseline_program, "FILE",
+      "The moetune that made the baseline, or last night's: measured in turns with this one, so that "
+      "the machine's mood cancels");
   add_nightly_output_options(command, options->outputs);
   add_flag(command, "--beside-other-work", options->judges_beside_other_work,
            "Judge although other processes keep the processors busy; says so");

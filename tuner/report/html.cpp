@@ -142,11 +142,16 @@ std::string final_round(const RunReport& report) {
   return html_section(
       "final-round", "The final round",
       html_paragraph(
-          fmt::format("{} passes, each a fresh process that measured every finalist once. Ratios are "
-                      "taken within a pass, where the machine's mood is the same{}.",
-                      passes,
-                      passes < 6 ? "; so few passes have no 95 % interval"
-                                 : "; their intervals hold for all finalists at once")) +
+          rows.size() == 1
+              ? fmt::format(
+                    "{} passes, each a fresh process that measured the only one with a chance. 'moetune "
+                    "ci' compares a later night with them.",
+                    passes)
+              : fmt::format("{} passes, each a fresh process that measured every finalist once. Ratios are "
+                            "taken within a pass, where the machine's mood is the same{}.",
+                            passes,
+                            passes < 6 ? "; so few passes have no 95 % interval"
+                                       : "; their intervals hold for all finalists at once")) +
           html_table("Finalists measured again in turns",
                      {"trial", "role", column.heading(), "over the first one's", "in the search"}, rows) +
           html_paragraph(control_words(*report.verdict.final_round)));
