@@ -163,7 +163,8 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
   for (const Carried& trial : trials) {
     if (!takes_one_device(*trial.point) || !accurate_enough(run, *trial.point, trial.metrics)) continue;
     // A file may say anything: what an integer cannot hold does not fit into any box.
-    const auto bytes = static_cast<std::int64_t>(std::clamp(trial.metrics.at("device_bytes").value, 0.0, 1e18));
+    const auto bytes =
+        static_cast<std::int64_t>(std::clamp(trial.metrics.at("device_bytes").value, 0.0, 1e18));
     if (least == 0 || bytes < least) least = bytes;
     if (bytes > box.memory_bytes) continue;
     ComparedPoint point{.configuration = device == DeviceKind::cpu
