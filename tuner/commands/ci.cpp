@@ -165,8 +165,8 @@ Command add_ci_command(CLI::App& program, const std::vector<std::string>& comman
                      "  moetune ci --baseline runs/baseline --model DIR --retune --out profile.json\n\n"
                      "Exit codes: 0 ok, 3 regression, 5 indeterminate (too noisy, or other work ran), 6 "
                      "stale or not comparable, 2 no baseline.");
-  add_text_option(command, "--baseline", options->baseline, "PROFILE",
-                  "profile.json, or the run directory it lies in");
+  add_text_option(command, "--baseline", options->baseline, "PROFILE|DIR|NAME",
+                  "profile.json, the run directory it lies in, or a name of 'moetune list profiles'");
   add_parsed_option(command, "--threshold", options->threshold, parse_per_cent, "5%",
                     "The slowdown that must be found", "5%");
   add_parsed_option(command, "--measuring", options->measuring_seconds, parse_duration_seconds, "90s|20m|2h",

@@ -64,17 +64,17 @@ std::string what_to_launch(const RunReport& report) {
   const Trial& chosen = report.trial(*verdict.recommended);
   for (const std::string& line : confirmation_lines(report.confirmations))
     html += html_paragraph(line, line.starts_with("REFUTED") ? "caution" : "note");
-  html += "<div class=\"first\"><div>" + html_paragraph(verdict.reason, "verdict");
-  html += html_paragraph(against_default_words(report));
+  // On a telephone what to launch comes right after the verdict, and the rest of the reasons below it.
+  html += "<div class=\"first launch\"><div class=\"why\">" + html_paragraph(verdict.reason, "verdict") +
+          "</div><div class=\"what\">" + launch_block(chosen.configuration) +
+          "<div id=\"launch-flags\"></div></div><div class=\"more\">" +
+          html_paragraph(against_default_words(report));
   if (verdict.final_round) html += html_paragraph(final_words(report));
   if (verdict.runner_up)
     html += "<p>Runner-up: trial " + std::to_string(*verdict.runner_up) + " (" +
             html_code(report.trial(*verdict.runner_up).configuration.key()) +
             "). Why not: " + html_text(verdict.why_not_runner_up) + "</p>\n";
-  html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div>" +
-          "<p class=\"note\">As flags of a server: " +
-          html_code("moetune export " + shell_word(report.run_path) + " --server vllm --server-model ID") +
-          "</p></div></div>\n";
+  html += "<div id=\"launch-command\"></div></div></div>\n";
   return html_section("launch",
                       fmt::format("What to launch: trial {}{}", chosen.number,
                                   chosen.number == 0 ? ", the default configuration" : ""),
@@ -210,10 +210,10 @@ std::string to_html(const RunReport& report) {
                               "Against the share of experts kept in memory; bars are 95 % intervals.")) +
       html_section(
           "knobs", "What each knob does",
-          html_chart("knob-chart",
-                     "Each dot is a trial. The line is their median. The figure under a value is the median "
-                     "change over "
-                     "pairs of trials that differ in this knob alone, against the default's value.")) +
+          html_chart(
+              "knob-chart",
+              "Each dot is a trial. The line is their median. Where pairs of trials differ in a knob alone, "
+              "the figure under a value is their median change against the default's value.")) +
       html_section(
           "history", "The search over time",
           html_chart(

@@ -39,6 +39,21 @@ LaunchProfile profile(const std::string& device, double tokens_per_s) {
   return made;
 }
 
+TEST(Comparison, WhatHoldsForSeveralBoxesIsSaidOnce) {
+  Comparison comparison;
+  for (const char* const name : {"A", "B", "C"}) {
+    ComparedBox& made = comparison.boxes.emplace_back();
+    made.box = name;
+    made.model = "m";
+    if (name != std::string("A")) made.remark = "predicted from A";
+  }
+  comparison.boxes[0].price.usd_per_hour = 2.0;
+  const std::vector<std::string> remarks = comparison_remarks(comparison);
+  ASSERT_EQ(remarks.size(), 3U);  // the last says what the figures are
+  EXPECT_EQ(remarks[0], "B, m; C, m: predicted from A.");
+  EXPECT_EQ(remarks[1], "The rent of B, C is not known: --prices FILE or --usd-per-hour brings it.");
+}
+
 TEST(Comparison, ColumnsAreToldApart) {
   Comparison comparison;
   const auto add = [&](const char* box, const char* model, const char* from, bool is_predicted) {
