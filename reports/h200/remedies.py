@@ -6,7 +6,7 @@ python3 reports/h200/remedies.py --check   exit 1 when REMEDIES.md is not what t
 python3 reports/h200/remedies.py --compact FILE ...   one document of several of `moetune measure --json`: remedies-accuracy.json
 
 Data: remedies.jsonl (cuda_remedies_bench, by remedies.sh), remedies-accuracy.json, cache-qwen3.txt (costs of a miss, by
-run_cache.sh), ../cpu/trace-tiny-moe.json (`moetune trace --json`).
+run_cache.sh), host-threads.jsonl, ../cpu/trace-tiny-moe.json (`moetune trace --json`).
 """
 import json
 import pathlib
@@ -16,6 +16,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 GOAL_MS = 15.0  # of tax a token, the tutorial's own
 TUTORIAL_TOKEN_MS = 52.0
+LAYERS, EXPERT_BYTES = 48, 3 * 2048 * 768 * 2  # of Qwen3-30B-A3B: gate, up and down in bf16
 PEER_LINK_GB_PER_S = 394.0  # copies between two H200s of one host, measured: the link that remedy 7 puts in the place of PCIe
 OTHERWISE = {"router=cpu": "none known: scores are sums in another order"}
 BASE = "half of the experts on the card, the others copied as they are missing"
@@ -43,6 +44,8 @@ class Data:
         self.rows = rows_of(HERE / "remedies.jsonl")
         self.accuracy = {entry["settings"]: entry for entry in json.loads((HERE / "remedies-accuracy.json").read_text())}
         self.trace = json.loads((HERE.parent / "cpu" / "trace-tiny-moe.json").read_text())["replayed"]
+        threads = HERE / "host-threads.jsonl"
+        self.threads = rows_of(threads) if threads.exists() else {}
         costs = (HERE / "cache-qwen3.txt").read_text()
         found = re.search(r"^dma +([\d.]+) us a layer \+ ([\d.]+) a layer that misses \+ ([\d.]+) a miss", costs, re.M)
         self.layer_us, self.missing_layer_us, self.miss_us = map(float, found.groups())
@@ -92,8 +95,8 @@ def predicted_link(data):
     base, resident = data.rows["base"], data.rows["resident"]
     misses, layers = base["per_step"]["misses"], base["per_step"]["missing_layers"]
     copy_ms = misses * data.miss_us * 1e-3
-    asked_ms = 1e-3 * (48 * data.layer_us + layers * data.missing_layer_us)
-    link = 1e-3 * 9.437184e6 / data.miss_us
+    asked_ms = 1e-3 * (LAYERS * data.layer_us + layers * data.missing_layer_us)
+    link = 1e-3 * EXPERT_BYTES / data.miss_us
     step = resident["step_ms"]["median"] + asked_ms + copy_ms * link / PEER_LINK_GB_PER_S
     yield [f"experts over a link of {PEER_LINK_GB_PER_S:.0f} GB/s for {link:.0f}", f"{step:.2f}", "",
            f"{100 * (step / base['step_ms']['median'] - 1):+.0f} %"]
@@ -137,6 +140,19 @@ def remedies(data):
             row("first-token-resident", "the same, all resident", base="first-token", times="prompt_ms")])
 
 
+def thread_lines(data):
+    """Milliseconds a token by threads of the processor, alone and beside busy programs."""
+    if not data.threads:
+        return ["Not measured yet.", ""]
+    counts = sorted({int(name.split("-")[2]) for name in data.threads})
+    rows = []
+    for what, words in (("miss-cpu", "`miss=cpu`, half of the experts on the card"), ("router-cpu", "`router=cpu`, all resident")):
+        for suffix, where in (("", "quiet"), ("-busy", "a busy program for every core")):
+            found = [data.threads.get(f"{what}-{count}{suffix}") for count in counts]
+            rows.append([words, where, *(f"{row['step_ms']['median']:.1f}" if row else "" for row in found)])
+    return [*table(["", "machine", *(f"{count} thread{'s' if count > 1 else ''}" for count in counts)], rows), ""]
+
+
 def table(head, rows):
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * len(head)
@@ -168,6 +184,9 @@ def text_of(data):
               "DeepSeek-V3 with 14 % of its experts on one card loads for more than 200 ms a token (cache-v3.txt).", "",
               "## Eight to one", "", f"Never one expert, the tutorial says, and rightly: {data.accuracy_of('top_k=1')}. Four are too few as well, "
               "where the gate for four-bit weights (KL 0.04) is the measure.", ""]
+    lines += ["## What the processor does, by its threads", "",
+              "Medians, ms a token, of the same model folded to three layers of weights; threads are pinned to a core each.", "",
+              *thread_lines(data)]
     return "\n".join(lines)
 
 

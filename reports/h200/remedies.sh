@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the rows of REMEDIES.md: bash reports/h200/remedies.sh PROGRAM_FOLDER OUT_FOLDER [PART ...]
-# PROGRAM_FOLDER: a build folder. Parts, in this order where none is named: rows more on a GPU (half a minute and a minute on an
-# H200; 15 GiB are pinned), accuracy on a processor (a minute). Then: python3 reports/h200/remedies.py
+# PROGRAM_FOLDER: a build folder. Parts, in this order where none is named: rows more threads on a GPU (half a minute, a minute and
+# half a minute on an H200; 15 GiB are pinned), accuracy on a processor (a minute). Then: python3 reports/h200/remedies.py
 set -uo pipefail
 programs=$1
 out=$2
@@ -27,6 +27,27 @@ more() {
     "int8:$half,$short,expert_quant=int8" "int8-resident:$short,runs=9,expert_quant=int8" \
     "int4:$half,$short,expert_quant=int4" "int4-resident:$short,runs=9,expert_quant=int4"
 }
+# What the processor computes, by its threads, each on a core of its own; and again with a busy program for every core.
+threads() {
+  local -a counts=() busy=()
+  for ((count = 1; count < $(nproc); count *= 2)); do counts+=("$count"); done
+  counts+=("$(nproc)")
+  host_rows() { # SUFFIX
+    local -a asked=()
+    for count in "${counts[@]}"; do
+      asked+=("miss-cpu-$count$1:expert_cache=0.5,miss=cpu,prompt=2,new=24,runs=2,cpu_threads=$count")
+    done
+    for count in "${counts[@]}"; do asked+=("router-cpu-$count$1:router=cpu,prompt=2,new=60,runs=2,cpu_threads=$count"); done
+    "$(program cuda_remedies_bench)" qwen3-30b-a3b:fold=16 "${asked[@]}" >> "$out/host-threads.jsonl"
+  }
+  host_rows ""
+  for ((i = 0; i < $(nproc); ++i)); do
+    while :; do :; done &
+    busy+=($!)
+  done
+  host_rows "-busy"
+  kill "${busy[@]}"
+}
 # On trained weights: a preset's are generated, and what a configuration does to their output means nothing.
 accuracy() {
   local -a files=()
@@ -40,10 +61,10 @@ accuracy() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(rows more accuracy)
+[[ ${#parts[@]} -gt 0 ]] || parts=(rows more threads accuracy)
 for part in "${parts[@]}"; do
   case $part in
-    rows | more | accuracy) "$part" || { echo "$part failed" >&2; exit 1; } ;;
-    *) echo "$part: accepted are rows, more, accuracy" >&2; exit 2 ;;
+    rows | more | threads | accuracy) "$part" || { echo "$part failed" >&2; exit 1; } ;;
+    *) echo "$part: accepted are rows, more, threads, accuracy" >&2; exit 2 ;;
   esac
 done
