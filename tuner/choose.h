@@ -55,8 +55,8 @@ struct Recommendation {
   // could tell more.
   std::optional<FinalRound> final_round = std::nullopt;
   // Another study of the same may recommend another configuration, whose first objective then probably lies
-  // within this share of the recommended one's: the 1 % within which simplicity decides, and what the round
-  // could not tell. Empty: no final round.
+  // within this share of the recommended one's: the 1 % within which simplicity decides, what the round could
+  // not tell, and what the second half of the search still found. Empty: no final round.
   std::optional<double> tolerance = std::nullopt;
   std::string caution = "";
 };

@@ -145,18 +145,24 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   show_standing();
   std::optional<TrialRunner> runner;
   std::int64_t pass = -1;
+  std::uint64_t seed = 0;
+  const auto measure_beside = [&] {
+    runner.reset();
+    return !request.beside_pass || request.beside_pass(pass, seed);
+  };
   while (const auto next = next_turn(finalists, after, log.measured_again(), limits)) {
     if (interruption.requested()) return false;
     standing.begin_trial(next->trial);
     // A runner for each pass: its worker ends with it. Finalists that share a process share its luck, which then cancels in
     // their ratio; passes of their own process are independent draws.
     if (next->turn.pass != pass) {
+      if (pass % 2 == 1 && !measure_beside()) return false;
       runner.reset();
-      if (request.before_pass && !request.before_pass(next->turn.pass, turn_seed(request.seed, next->turn)))
-        return false;
+      pass = next->turn.pass;
+      seed = turn_seed(request.seed, next->turn);
+      if (pass % 2 == 0 && !measure_beside()) return false;
       runner.emplace(settings, interruption);
     }
-    pass = next->turn.pass;
     auto trial = runner->run(next->trial, log.trials()[static_cast<std::size_t>(next->trial)].configuration,
                              turn_seed(request.seed, next->turn));
     if (!trial) return false;
@@ -164,6 +170,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     standing.add_turn(log.append(*trial), true);
     show_standing();
   }
+  if (pass % 2 == 1 && !measure_beside()) return false;
   FinalLimits without_loading = limits;
   without_loading.load_seconds.reset();
   if (request.on_message && next_turn(finalists, after, log.measured_again(), without_loading))

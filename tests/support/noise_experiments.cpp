@@ -332,8 +332,11 @@ Alarms nights_beside(const RecordedNoise& noise, double slowdown, double thresho
     std::size_t next = CounterRng(9, RngStage::bootstrap, trial).below(noise.processes(), 0);
     NightlyPoint point;
     for (std::size_t pass = 0; pass < passes; ++pass) {
-      point.rounds_beside.push_back(noise.level(next++));
-      point.rounds_now.push_back((1.0 + slowdown) * noise.level(next++));
+      double beside = noise.level(next++);
+      double now = noise.level(next++);
+      if (pass % 2 == 1) std::swap(beside, now);  // there and back
+      point.rounds_beside.push_back(beside);
+      point.rounds_now.push_back((1.0 + slowdown) * now);
     }
     return std::vector<NightlyPoint>{point};
   });

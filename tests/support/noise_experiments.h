@@ -73,8 +73,8 @@ Alarms alarms(const RecordedNoise& noise, double slowdown, double threshold, std
 // judge_nightly(); stale counts as neither.
 Alarms nights(const RecordedNoise& noise, double slowdown, double threshold, int trials);
 // The same with the baseline's program in each pass of the night (--baseline-program), in a process of its
-// own before the others'; it is not slower. Sixty passes, as the recorded processes are a quarter of a second
-// long.
+// own, before the others' and after them by turns; it is not slower. Sixty passes, as the recorded processes
+// are a quarter of a second long.
 Alarms nights_beside(const RecordedNoise& noise, double slowdown, double threshold, int trials);
 
 }  // namespace moetune

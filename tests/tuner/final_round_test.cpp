@@ -115,10 +115,13 @@ TEST(NextTurn, NoPassBeginsThatWouldEndTooLate) {
   EXPECT_EQ(played(true_times, std::vector<double>(9, 1.0), {.seconds = 15.5}).size(), 15U);
   EXPECT_EQ(played(true_times, std::vector<double>(9, 1.0), {.seconds = 0.0}).size(), 6U)
       << "two passes in any case";
-  EXPECT_EQ(played(true_times, std::vector<double>(9, 1.0), {.passes = 60, .fewest = 20, .seconds = 75.5}).size(),
-            75U)
+  EXPECT_EQ(
+      played(true_times, std::vector<double>(9, 1.0), {.passes = 60, .fewest = 20, .seconds = 75.5}).size(),
+      75U)
       << "25 of them in that time";
-  EXPECT_EQ(played(true_times, std::vector<double>(9, 1.0), {.passes = 60, .fewest = 20, .seconds = 0.0}).size(), 60U)
+  EXPECT_EQ(
+      played(true_times, std::vector<double>(9, 1.0), {.passes = 60, .fewest = 20, .seconds = 0.0}).size(),
+      60U)
       << "as few as were asked for";
 }
 

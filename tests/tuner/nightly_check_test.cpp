@@ -235,8 +235,8 @@ TEST(MovedKnobs, AFailureMakesSuspectsOfWhatDiffersFromTheDefault) {
   EXPECT_EQ(moved_knobs(points, tpot(), 0.05).names, std::vector<std::string>{"expert_quant"});
 }
 
-// A night in which the machine is a third slower than when the profile was made; program: by how much this one is slower
-// than the baseline's.
+// A night in which the machine is a third slower than when the profile was made; program: by how much this
+// one is slower than the baseline's.
 NightlyInput night_beside(double program) {
   NightlyInput input = night(1.33, 1.33, 1.33);
   input.points.front().rounds_beside = rounds(9.0 * 1.33 / program, 0.01);
@@ -248,9 +248,11 @@ TEST(NightlyCheck, AgainstTheBaselinesProgramTheNightCancels) {
   EXPECT_EQ(judge_nightly(night(1.33, 1.33, 1.33)).verdict, NightlyVerdict::regression);
   const NightlyResult same = judge_nightly(night_beside(1.0));
   EXPECT_EQ(same.verdict, NightlyVerdict::ok) << same.reason;
-  EXPECT_NE(same.reason.find("than with the baseline's program in the same passes"), std::string::npos) << same.reason;
+  EXPECT_NE(same.reason.find("than with the baseline's program in the same passes"), std::string::npos)
+      << same.reason;
   ASSERT_EQ(same.remarks.size(), 1U);
-  EXPECT_NE(same.remarks[0].find("Against the numbers of the profile, another night's: 33.0 % slower"), std::string::npos)
+  EXPECT_NE(same.remarks[0].find("Against the numbers of the profile, another night's: 33.0 % slower"),
+            std::string::npos)
       << same.remarks[0];
   const NightlyResult slower = judge_nightly(night_beside(1.06));
   EXPECT_EQ(slower.verdict, NightlyVerdict::regression);
@@ -260,7 +262,8 @@ TEST(NightlyCheck, AgainstTheBaselinesProgramTheNightCancels) {
 
 TEST(NightlyCheck, AnotherDriverIsNoExcuseWhereBothProgramsRanUnderIt) {
   NightlyInput input = night_beside(1.06);
-  input.staleness = {.rung = Rung::other_software, .differences = {{"driver", "1", "2", Rung::other_software}}};
+  input.staleness = {.rung = Rung::other_software,
+                     .differences = {{"driver", "1", "2", Rung::other_software}}};
   EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::regression);
 }
 
@@ -270,7 +273,8 @@ TEST(NightlyCheck, ABaselineProgramThatFailsIsSaidAndTheProfileStandsIn) {
   const NightlyResult result = judge_nightly(input);
   EXPECT_EQ(result.verdict, NightlyVerdict::ok);
   ASSERT_EQ(result.remarks.size(), 1U);
-  EXPECT_NE(result.remarks[0].find("could not be measured (crashed: was killed by SIGSEGV)"), std::string::npos);
+  EXPECT_NE(result.remarks[0].find("could not be measured (crashed: was killed by SIGSEGV)"),
+            std::string::npos);
 }
 
 TEST(NightlyCheck, AProfileWithoutRoundsCanBeCheckedByItsProgram) {

@@ -115,9 +115,10 @@ TEST_F(FinalRoundTest, KeepsAShareOfTheBudget) {
 TEST_F(FinalRoundTest, WhatElseIsMeasuredInTurnsHasTheMachineForItself) {
   request.final_limits = FinalLimits{.passes = 4};
   std::vector<std::uint64_t> seeds;
-  request.before_pass = [&](std::int64_t pass, std::uint64_t seed) {
+  request.beside_pass = [&](std::int64_t pass, std::uint64_t seed) {
     EXPECT_EQ(pass, std::ssize(seeds));
     EXPECT_TRUE(children_of(::getpid()).empty());
+    EXPECT_EQ(std::ssize(turns()), 3 * (pass + pass % 2)) << "before the one, after the other";
     seeds.push_back(seed);
     return true;
   };
@@ -128,7 +129,7 @@ TEST_F(FinalRoundTest, WhatElseIsMeasuredInTurnsHasTheMachineForItself) {
 }
 
 TEST_F(FinalRoundTest, AnInterruptionBeforeAPassIsOneOfTheRun) {
-  request.before_pass = [](std::int64_t pass, std::uint64_t) { return pass < 2; };
+  request.beside_pass = [](std::int64_t pass, std::uint64_t) { return pass < 2; };
   EXPECT_EQ(search().stop, Stop::interrupted);
   EXPECT_EQ(turns().size(), 2U * 3U);
 }

@@ -168,7 +168,8 @@ TEST_F(TuneTest, AClockThatJumpsIsNamedAndLosesNothing) {
   for (const Trial& trial : logged()) {
     EXPECT_EQ(trial.outcome, Outcome::ok);
     EXPECT_LT(trial.seconds, 600.0) << "by the other clock";
-    EXPECT_TRUE(has_text(messages, "trial " + std::to_string(trial.number) + ": the system clock jumped by +3"));
+    EXPECT_TRUE(
+        has_text(messages, "trial " + std::to_string(trial.number) + ": the system clock jumped by +3"));
   }
   EXPECT_EQ(measurements(), 3U);
 }

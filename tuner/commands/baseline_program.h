@@ -1,7 +1,7 @@
 // The program that made a baseline, or last night's, measured in turns with this one: in every pass of the
-// final round it times the baseline's configuration too, in a process of its own just before the others'. A
-// mood of the machine that lasts longer than a night's check then cancels, which it cannot against numbers of
-// another night. Start at BaselineProgram::measure().
+// final round it times the baseline's configuration too, in a process of its own before the others' and, in
+// the next pass, after them. A mood of the machine that lasts longer than a night's check then cancels, which
+// it cannot against numbers of another night. Start at BaselineProgram::measure().
 #pragma once
 
 #include <cstdint>

@@ -113,7 +113,7 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
     settings.on_message = request.on_message;
     beside.emplace(nightly.baseline_program, std::move(settings),
                    Configuration{nightly.baseline->recommended.configuration}, objectives.front());
-    request.before_pass = [&](std::int64_t, std::uint64_t seed) {
+    request.beside_pass = [&](std::int64_t, std::uint64_t seed) {
       return beside->measure(seed, interruption);
     };
   }

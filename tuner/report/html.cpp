@@ -90,23 +90,32 @@ std::string the_front() {
   return html_section("front", "The front", html);
 }
 
+// What it changes of the default: a space of twenty knobs would fill the page with what is the same in every
+// row.
+std::string changes_of(const Configuration& configuration, const Configuration& usual) {
+  Configuration changed;
+  for (const auto& [name, value] : configuration.values) {
+    const auto known = usual.values.find(name);
+    if (known == usual.values.end() || known->second != value) changed.values[name] = value;
+  }
+  return changed.values.empty() ? html_text("nothing") : html_code(changed.key());
+}
+
 std::string front_in_numbers(const RunReport& report) {
   std::string html;
-  const Knobs knobs = knobs_of(report.trials);
   const std::vector<MetricColumn> columns = report_columns(report);
-  std::vector<std::string> headings{"trial", "configuration"};
+  std::vector<std::string> headings{"trial", "differs from the default in"};
   for (const MetricColumn& column : columns) headings.push_back(column.heading());
   headings.emplace_back("role");
   std::vector<HtmlRow> rows;
   for (const std::int64_t number : report.front) {
     const Trial& trial = report.trial(number);
-    HtmlRow row{std::to_string(number), html_code(varied_text(trial.configuration, knobs))};
+    HtmlRow row{std::to_string(number), changes_of(trial.configuration, report.trial(0).configuration)};
     for (const MetricColumn& column : columns) row.push_back(html_text(column.cell(trial)));
     row.push_back(html_text(report.role_of(number)));
     rows.push_back(std::move(row));
   }
-  if (!knobs.fixed.values.empty() && !rows.empty())
-    html += "<p>The same in every trial: " + html_code(knobs.fixed.key()) + "</p>\n";
+  if (!rows.empty()) html += "<p>The default: " + html_code(report.trial(0).configuration.key()) + "</p>\n";
   html += rows.empty()
               ? html_paragraph("The front is empty: no trial has a value for every objective.")
               : html_table("The front: no other trial is as good in every objective and better in one",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/facts/error.h"
 #include "tests/support/message_of.h"
 #include "tuner/compare/comparison_text.h"
 
@@ -52,6 +53,22 @@ TEST(Comparison, WhatHoldsForSeveralBoxesIsSaidOnce) {
   ASSERT_EQ(remarks.size(), 3U);  // the last says what the figures are
   EXPECT_EQ(remarks[0], "B, m; C, m: predicted from A.");
   EXPECT_EQ(remarks[1], "The rent of B, C is not known: --prices FILE or --usd-per-hour brings it.");
+}
+
+TEST(Comparison, WhatComesToNoNumberIsRefused) {
+  const auto settled = [](double tokens_per_s) {
+    Comparison comparison;
+    BoxPrice price;
+    price.usd_per_hour = 2.0;
+    comparison.boxes.push_back(compared(profile("A", tokens_per_s), "a.json", price));
+    comparison.boxes.front().recommended.metrics.at("tokens_per_s").low.reset();
+    comparison.boxes.front().recommended.metrics.at("tokens_per_s").high.reset();
+    settle(comparison);
+    return comparison;
+  };
+  EXPECT_TRUE(settled(100.0).boxes.front().recommended.usd_per_mtok);
+  const std::string message = message_of<InputError>([&] { settled(5e-324); });
+  EXPECT_TRUE(has_text(message, "a.json: usd_per_mtok of A x1 comes to no number")) << message;
 }
 
 TEST(Comparison, ColumnsAreToldApart) {
