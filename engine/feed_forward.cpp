@@ -94,7 +94,8 @@ Router router_of(Rank& rank, const LayerWeights& weights, int layer, const Route
                     .scale = static_cast<float>(spec.routed_scaling_factor),
                     .groups = spec.expert_groups,
                     .kept_groups = spec.kept_groups},
-          .synthetic = synthetic(rank, weights, layer, tokens)};
+          .synthetic = synthetic(rank, weights, layer, tokens),
+          .is_before_shared = !weights.shared.gate.empty()};
 }
 
 // The running layer's own.

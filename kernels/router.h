@@ -17,6 +17,9 @@ struct Router {
   WeightMatrix w;  // (experts, hidden), in rows: scores decide, so they stay as fine as they ship
   Route route;     // its logits are written too
   SyntheticLogits synthetic{};  // on: these logits decide in place of the product, which is computed all the same
+  // Shared experts follow (MoeFfn), which ask for their weights when they start: on a GPU not before x is there, whose
+  // making they would put off.
+  bool is_before_shared = false;
 };
 void run(Cpu& cpu, const Router& op);
 void run(Cuda& cuda, const Router& op);

@@ -179,7 +179,8 @@ class Bench {
                         .norm = norm_,
                         .normed = normed_,
                         .w = l.router,
-                        .route = {.logits = logits_, .ids = ids_, .weights = weights_}});
+                        .route = {.logits = logits_, .ids = ids_, .weights = weights_},
+                        .is_before_shared = shape_.shared > 0});
   }
   RoutedFfn routed(const Layer& l) const {
     return {.ffn = {.x = normed_,
