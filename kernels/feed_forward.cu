@@ -1,4 +1,5 @@
-// Small steps and large ones: the experts' kernels with one expert that everyone chose. Else products one after the other.
+// Small steps and large ones: the experts' kernels with one expert that everyone chose. Else products one
+// after the other.
 #include "kernels/feed_forward.h"
 
 #include "kernels/cuda/everyone.cuh"
@@ -36,8 +37,8 @@ void run(Cuda& cuda, const FeedForward& op) {
   }
   cuda::FfnWork work = cuda::everyone_takes(op);
   const std::int64_t activated = tokens * work.activated_stride * static_cast<std::int64_t>(sizeof(float));
-  work.activated = static_cast<unsigned char*>(cuda.state().scratch(
-      static_cast<std::size_t>(activated + tokens * cuda::padded_width(op.gate.layout) * std::int64_t{sizeof(__nv_bfloat16)})));
+  work.activated = static_cast<unsigned char*>(cuda.state().scratch(static_cast<std::size_t>(
+      activated + tokens * cuda::padded_width(op.gate.layout) * std::int64_t{sizeof(__nv_bfloat16)})));
   work.x16 = reinterpret_cast<__nv_bfloat16*>(work.activated + activated);
   if (const NumberType type = op.gate.layout.type; cuda::is_few(type, work)) {
     work.is_activated_f32 = true;

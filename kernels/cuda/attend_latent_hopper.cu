@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr bool kScaled = kHasCacheScales<Number>;
   const bool places = in.placing.is_asked;
-  // What follows has weights fetched as soon as it starts: only when those of the projections in front of us have
-  // come, whose end it would put off.
+  // What follows has weights fetched as soon as it starts: only when those of the projections in front of us
+  // have come, whose end it would put off.
   const auto wait = [] {
     wait_for_previous();
     let_next_start();
