@@ -129,6 +129,8 @@ void DecodeLoop::start(const DecodeRequest& request, Launch launch) {
   sampling_ = request.sampling;
   started_rows_ = rows;
   started_steps_ = request.steps;
+  // The host's parts of recorded pieces look at it, and the last step that was not launched from pieces may have been a prompt's.
+  rank.is_one_each = true;
   place_inputs(request);
   {
     StepRecorder* const recorder = shares_host_memory(rank.device) ? nullptr : rank.recorder;

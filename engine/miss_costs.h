@@ -56,7 +56,7 @@ struct ExpertsOutside {
   int k = 1;                 // that a token asks for
   const std::byte* store =
       nullptr;  // blocks of layout.bytes that the device reads: pinned memory; contents do not matter
-  std::int64_t blocks = 0;  // at least 2 k, or as many of them as there are are used
+  std::int64_t blocks = 0;  // at least two
 };
 // Takes about a third of a second where an expert has 10 MB. Allocates up to 4 experts on the device and, for
 // cpu, half a GiB on the host. Medians; on a GPU by its own clock. Throws std::bad_alloc;

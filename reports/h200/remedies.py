@@ -6,7 +6,7 @@ python3 reports/h200/remedies.py --check   exit 1 when REMEDIES.md is not what t
 python3 reports/h200/remedies.py --compact FILE ...   one document of several of `moetune measure --json`: remedies-accuracy.json
 
 Data: remedies.jsonl (cuda_remedies_bench, by remedies.sh), remedies-accuracy.json, cache-qwen3.txt (costs of a miss, by
-run_cache.sh), host-threads.jsonl, ../cpu/trace-tiny-moe.json (`moetune trace --json`).
+run_cache.sh), host-threads.jsonl, cache-ahead.txt, ../cpu/trace-tiny-moe.json (`moetune trace --json`).
 """
 import json
 import pathlib
@@ -48,6 +48,11 @@ class Data:
         self.threads = rows_of(threads) if threads.exists() else {}
         costs = (HERE / "cache-qwen3.txt").read_text()
         found = re.search(r"^dma +([\d.]+) us a layer \+ ([\d.]+) a layer that misses \+ ([\d.]+) a miss", costs, re.M)
+        self.ahead = {}  # (who guesses, who brings in): ms a token, half of the experts in slots
+        for part in (HERE / "cache-ahead.txt").read_text().split("prefetch=")[2:]:
+            for line in part.splitlines():
+                if (cells := line.split()) and cells[0] in ("dma", "pull") and cells[1] == "0.5":
+                    self.ahead[part.split()[0], cells[0]] = float(cells[2])
         self.layer_us, self.missing_layer_us, self.miss_us = map(float, found.groups())
 
     def accuracy_of(self, settings):
@@ -55,6 +60,8 @@ class Data:
             return "none: the same bits"
         if settings in OTHERWISE:
             return OTHERWISE[settings]
+        if " and " in settings:
+            return "; ".join(f"{one.partition('=')[2]} {self.accuracy_of(one)}" for one in settings.split(" and "))
         metrics = self.accuracy[settings]["metrics"]
         kl, top1, perplexity = (metrics[name] for name in ("kl_mean", "top1_agreement", "perplexity_ratio"))
         return (f"KL {kl['value']:.4f} ({kl['low']:.4f}-{kl['high']:.4f}), top-1 {100 * top1['value']:.1f} %, "
@@ -64,12 +71,19 @@ class Data:
 def measured(data, name, label, base="base", times="step_ms"):
     """Cells: what ran, median, p99, change of the median."""
     if name not in data.rows:
-        return [label, "not measured yet", "", ""]
+        return [label, "not measured", "", ""]
     here = data.rows[name][times]
     median, tail = ms(here)
     if name == base or base not in data.rows:
         return [label, median, tail, ""]
     return [label, median, tail, f"{100 * (here['median'] / data.rows[base][times]['median'] - 1):+.0f} %"]
+
+
+def foreseen(data):
+    for miss in ("dma", "pull"):
+        here, without = data.ahead["next_gate", miss], data.ahead["none", miss]
+        yield [f"prefetch=next_gate miss={miss}, six layers in int4 (cache-ahead.txt)", f"{here:.3f} for {without:.3f}", "not recorded",
+               f"{100 * (here / without - 1):+.0f} %"]
 
 
 def replayed_groups(data):
@@ -119,31 +133,31 @@ def remedies(data):
     yield ("4 router on the processor", "1.8 to 0.3 ms a token (of the router's own time); 1.5 ms of 52: 3 %", "measured", "router=cpu", "flag",
            [row("router-cpu", "router=cpu"), row("router-cpu-resident", "router=cpu, all resident", base="resident")])
     yield ("5 experts in eight bits", f"saves {of_token(3.8)}; copies and gathers halved; four bits cost 2.1 BLEU", "measured",
-           "expert_quant=int8", "new weights, made while loading",
+           "expert_quant=int8 and expert_quant=int4", "new weights, made while loading",
            [row("int8", "int8, half of the experts"), row("int8-resident", "int8, in the same bytes: all resident"),
             row("int4", "int4, half of the experts"), row("int4-resident", "int4, all resident")])
     yield ("6 experts foreseen", "68 % right, a decoded token -22 % (of its time), 150 MB", "measured", None, "flag",
-           [row("next-gate", "prefetch=next_gate")])
+           list(foreseen(data)))
     yield ("6 experts foreseen by a learned predictor", "as above", "replayed", None, "code, training", list(replayed_predictor(data)))
     yield ("7 faster links", "52 to 28 ms a token, tax 17.9 to 4.3 % (of it)", "predicted", None, "other hardware", list(predicted_link(data)))
     yield ("1 + 2 + 3", "-45 to -55 % (of a token); with all resident 3 has nothing left to do", "measured", "top_k=4", "flags",
            [row("resident-top4", "expert_cache=1 top_k=4")])
     yield ("agents: 3 + 4, 256 sequences", "a task of 10 to 20 rounds of 1 to 2 tokens: 2.1 to 0.8 s (of the task)", "measured", "router=cpu", "flags",
-           [row("agent", "12 rounds of 2 + 2 tokens, " + BASE, times="run_ms"),
+           [row("agent", "12 rounds of 2 + 2 tokens, " + BASE, base="agent", times="run_ms"),
             row("agent-router-cpu", "the same, router=cpu", base="agent", times="run_ms"),
             row("agent-resident", "the same, all resident", base="agent", times="run_ms")])
     yield ("256 sequences", "a tuning of the server (its default is as much or more); every expert is asked for", "measured", None, "flag",
-           [row("256-resident", "a step of 256, all resident"), row("256", "a step of 256, half of the experts", base="256-resident")])
+           [row("256-resident", "a step of 256, all resident", base="256-resident"), row("256", "a step of 256, half of the experts", base="256-resident")])
     yield ("first token: 2 + routes used again", "4 to 1.2 s (of the first token); routes used again change the output and are not built",
            "measured", "top_k=4", "flag",
-           [row("first-token", "512 tokens, " + BASE, times="prompt_ms"), row("first-token-top4", "the same, top_k=4", base="first-token", times="prompt_ms"),
+           [row("first-token", "512 tokens, " + BASE, base="first-token", times="prompt_ms"), row("first-token-top4", "the same, top_k=4", base="first-token", times="prompt_ms"),
             row("first-token-resident", "the same, all resident", base="first-token", times="prompt_ms")])
 
 
 def thread_lines(data):
     """Milliseconds a token by threads of the processor, alone and beside busy programs."""
     if not data.threads:
-        return ["Not measured yet.", ""]
+        return ["Not measured.", ""]
     counts = sorted({int(name.split("-")[2]) for name in data.threads})
     rows = []
     for what, words in (("miss-cpu", "`miss=cpu`, half of the experts on the card"), ("router-cpu", "`router=cpu`, all resident")):

@@ -20,8 +20,7 @@ rows() {
 }
 more() {
   local first=prompt=512,new=1,runs=8 agent=rounds=12,prompt=2,new=2,runs=8
-  bench "next-gate:$half,$short,prefetch=next_gate" \
-    "first-token:$half,$first" "first-token-top4:$half,$first,top_k=4" "first-token-resident:$first" \
+  bench "first-token:$half,$first" "first-token-top4:$half,$first,top_k=4" "first-token-resident:$first" \
     "agent:$half,$agent" "agent-router-cpu:$half,$agent,router=cpu" "agent-resident:$agent" \
     "256-resident:sequences=256,prompt=2,new=16,runs=2" "256:$half,sequences=256,prompt=2,new=4,runs=2" \
     "int8:$half,$short,expert_quant=int8" "int8-resident:$short,runs=9,expert_quant=int8" \
