@@ -18,12 +18,18 @@ bool is_uniform(const FeedForward& op) {
          op.down.layout.packing == Packing::tiles && op.down.layout.type == type;
 }
 
+bool takes_cublas(const WeightMatrix& matrix, int tokens) {
+  const cuda::PromptPart part{matrix.layout, matrix.data, nullptr, {}};
+  return cuda::takes_cublas(&part, 1, tokens);
+}
+
 }  // namespace
 
 void run(Cuda& cuda, const FeedForward& op) {
   const auto tokens = static_cast<int>(op.x.dim(0));
   if (tokens == 0) return;
-  if (is_uniform(op) && cuda::takes_prompt(tokens))
+  const bool takes_prompt = is_uniform(op) && cuda::takes_prompt(tokens);
+  if (takes_prompt && !(takes_cublas(op.gate, tokens) && takes_cublas(op.down, tokens)))
     return cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
                                    .tokens = tokens,
                                    .gate = op.gate.layout,
