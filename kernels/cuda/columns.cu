@@ -13,6 +13,21 @@ __global__ void narrow_rows(Rows from, int in, int width, __nv_bfloat16* to) {
       packed(four_of(row, column, in, reinterpret_cast<std::uintptr_t>(row) % 16 == 0));
 }
 
+__device__ __forceinline__ float gated(float gate, float up) { return gate / (1.0F + __expf(-gate)) * up; }
+
+__global__ void gate_rows(Rows gate, Rows up, int in, int width, __nv_bfloat16* to) {
+  let_next_start();
+  wait_for_previous();
+  const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * 4;
+  if (column >= width) return;
+  const float* gate_row = gate.row(blockIdx.y);
+  const float* up_row = up.row(blockIdx.y);
+  const float4 g = four_of(gate_row, column, in, reinterpret_cast<std::uintptr_t>(gate_row) % 16 == 0);
+  const float4 u = four_of(up_row, column, in, reinterpret_cast<std::uintptr_t>(up_row) % 16 == 0);
+  *reinterpret_cast<uint2*>(to + std::int64_t{blockIdx.y} * width + column) =
+      packed({gated(g.x, u.x), gated(g.y, u.y), gated(g.z, u.z), gated(g.w, u.w)});
+}
+
 // A block a row, which it keeps in its cache between the two passes.
 constexpr int kNormThreads = 256;
 __global__ void __launch_bounds__(kNormThreads)
@@ -44,6 +59,11 @@ __global__ void __launch_bounds__(kNormThreads)
 }
 
 }  // namespace
+
+void to_gated_bf16_rows(Cuda& cuda, Rows gate, Rows up, int rows, int in, int width, __nv_bfloat16* to) {
+  launch(gate_rows, {.grid = dim3(blocks_for(width, 1024), static_cast<unsigned>(rows)), .threads = 256},
+         cuda.state().stream, true, gate, up, in, width, to);
+}
 
 void to_normed_bf16_rows(Cuda& cuda, Rows from, const float* norm, float eps, int rows, int in, int width,
                          __nv_bfloat16* to) {

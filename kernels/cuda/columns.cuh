@@ -177,5 +177,7 @@ void to_bf16_rows(Cuda& cuda, Rows from, int rows, int in, int width, __nv_bfloa
 // The same of their RMSNorm.
 void to_normed_bf16_rows(Cuda& cuda, Rows from, const float* norm, float eps, int rows, int in, int width,
                          __nv_bfloat16* to);
+// The same of silu(gate) * up.
+void to_gated_bf16_rows(Cuda& cuda, Rows gate, Rows up, int rows, int in, int width, __nv_bfloat16* to);
 
 }  // namespace moetune::cuda

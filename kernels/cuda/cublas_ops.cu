@@ -27,17 +27,29 @@ int joined(const PromptPart* parts, int count, int first) {
   return end - first;
 }
 
-}  // namespace
-
-bool takes_cublas(const PromptPart* parts, int count, int tokens) {
+template <class Pays>
+bool takes(int tokens, const Pays& pays) {
   const KernelPath path = kernel_path();
   if (path.dense == DenseChoice::own || tokens <= path.most_split_tokens) return false;
   if (path.dense == DenseChoice::cublas) return true;
-  return cublas_pays(shape_of(parts, count), tokens) && why_no_cublas().empty();
+  return pays() && why_no_cublas().empty();
 }
 
-void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates,
-                     const PromptNorm* norm) {
+}  // namespace
+
+bool takes_cublas(const PromptPart* parts, int count, int tokens) {
+  return takes(tokens, [&] { return cublas_pays(shape_of(parts, count), tokens, own_kernels()); });
+}
+
+bool takes_cublas_for_ffn(const MatrixLayout& gate, int tokens) {
+  return takes(tokens, [&] { return cublas_pays_for_ffn({gate.type, gate.out, gate.in}, tokens, own_kernels()); });
+}
+
+namespace {
+
+// bring(to, width): activations as rows of bf16, enqueued behind the copy of the weights.
+template <class Bring>
+void multiply(Cuda& cuda, int tokens, const PromptPart* parts, int count, bool accumulates, const Bring& bring) {
   const DenseShape shape = shape_of(parts, count);
   const int width = untiled_width(parts[0].layout);
   const CublasScratch places = cublas_scratch(shape, tokens);
@@ -66,13 +78,31 @@ void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, in
     product.out = row - first_row;
   }
   untile(cuda, copy);  // first: it fetches weights while the op before this one ends
-  const auto in = static_cast<int>(shape.in);
-  if (norm != nullptr)
-    to_normed_bf16_rows(cuda, x, norm->weight, norm->eps, tokens, in, width, x16);
-  else
-    to_bf16_rows(cuda, x, tokens, in, width, x16);
+  bring(x16, width);
   for (int i = 0; i < product_count; ++i) cublas_product(cuda, products[static_cast<std::size_t>(i)]);
   count_dense(true, count);
+}
+
+}  // namespace
+
+void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates,
+                     const PromptNorm* norm) {
+  const auto in = static_cast<int>(parts[0].layout.in);
+  multiply(cuda, tokens, parts, count, accumulates, [&](__nv_bfloat16* to, int width) {
+    if (norm != nullptr)
+      to_normed_bf16_rows(cuda, x, norm->weight, norm->eps, tokens, in, width, to);
+    else
+      to_bf16_rows(cuda, x, tokens, in, width, to);
+  });
+}
+
+void cublas_ffn(Cuda& cuda, const CublasFfn& op) {
+  const PromptPart first[] = {{op.gate, op.gate_data, nullptr, op.gated}, {op.up, op.up_data, nullptr, op.upped}};
+  const PromptPart down{op.down, op.down_data, nullptr, op.y};
+  cublas_products(cuda, op.x, op.tokens, first, 2, false);
+  multiply(cuda, op.tokens, &down, 1, true, [&](__nv_bfloat16* to, int width) {
+    to_gated_bf16_rows(cuda, op.gated, op.upped, op.tokens, static_cast<int>(op.down.in), width, to);
+  });
 }
 
 }  // namespace moetune::cuda

@@ -35,6 +35,23 @@ struct PromptNorm {
 void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates,
                      const PromptNorm* norm = nullptr);
 
+// y += down(silu(gate x) * up x) without routing, likewise: what lies between the products goes through memory.
+struct CublasFfn {
+  Rows x;
+  int tokens;
+  MatrixLayout gate;  // all three of one type
+  MatrixLayout up;
+  MatrixLayout down;
+  const void* gate_data;
+  const void* up_data;
+  const void* down_data;
+  Rows gated;  // (tokens, inner), contents undefined afterwards
+  Rows upped;
+  Rows y;
+};
+bool takes_cublas_for_ffn(const MatrixLayout& gate, int tokens);
+void cublas_ffn(Cuda& cuda, const CublasFfn& op);
+
 // The same matrices in every slot of an expert; without routing one slot and all tokens.
 struct PromptFfn {
   Rows x;

@@ -3,12 +3,12 @@
 // already, which is the limit. Each in one CUDA graph over matrices of its own, so that no weight is in the L2
 // cache when it is read.
 //
-//   cuda_cublas_bench [model ...] [tokens=64,128,256,512,1024,4096] [types=bf16] [path=best|portable]
+//   cuda_cublas_bench [model ...] [tokens=64,72,128,256,512,1024,2048,4096] [types=bf16] [path=best|portable]
 //
 // model: qwen3, mixtral, v3, v2lite, gpt-oss, llama3 or all. Prints microseconds, which of the first two the
 // engine takes and how far that is from the third; below each product from how many tokens on cuBLAS was faster:
-// kernels/dense_choice.cpp holds what follows from that. A feed-forward (ffn) is three products; by cuBLAS its
-// gated rows go through memory as f32.
+// kernels/dense_choice.cpp holds what follows from that. A feed-forward (ffn) is three products; by cuBLAS what
+// lies between them goes through memory as f32.
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
@@ -19,7 +19,6 @@
 #include "kernels/gemm.h"
 #include "kernels/kernel_path.h"
 #include "kernels/run.h"
-#include "kernels/swiglu.h"
 #include "tests/bench/cuda_bench.h"
 
 #if MOETUNE_HAS_CUDA
@@ -69,9 +68,9 @@ struct Layer {
 
 class Bench {
  public:
-  // False where the result would be too large.
-  bool measure(const Product& product, NumberType type, std::int64_t tokens, const KernelPath& path) {
-    if (tokens * product.out * 4 > kMostResultBytes) return false;
+  // Nothing where the result would be too large.
+  void measure(const Product& product, NumberType type, std::int64_t tokens, const KernelPath& path) {
+    if (tokens * product.out * 4 > kMostResultBytes) return;
     memory_.start_over();
     const std::int64_t bytes = product.out * product.in * (product.is_ffn ? 6 : 2);
     std::vector<Layer> layers;
@@ -84,8 +83,9 @@ class Bench {
     const Tensor x = memory_.tensor(NumberType::f32, {tokens, product.in});
     const std::vector<float> numbers(static_cast<std::size_t>(x.elements()), 0.25F);
     memory_.put(x, numbers.data());
-    const Tensor inner = memory_.tensor(NumberType::f32, {tokens, product.out});
-    const Tensor upped = product.is_ffn ? memory_.tensor(NumberType::f32, {tokens, product.out}) : inner;
+    const Tensor both = memory_.tensor(NumberType::f32, {tokens, product.is_ffn ? 2 * product.out : product.out});
+    const Tensor inner = both.columns(0, product.out);
+    const Tensor upped = product.is_ffn ? both.columns(product.out, product.out) : inner;
     const Tensor y = product.is_ffn ? memory_.tensor(NumberType::f32, {tokens, product.in}) : inner;
     const auto time = [&](DenseChoice choice, const auto& body) {
       KernelPath chosen = path;
@@ -139,7 +139,6 @@ class Bench {
     std::fflush(stdout);
     if (copied >= own) crossover_ = 0;
     if (copied < own && crossover_ == 0) crossover_ = tokens;
-    return true;
   }
 
   void print_crossover() {
@@ -163,7 +162,7 @@ class Bench {
 int main(int argc, char** argv) {
   using namespace moetune;
   std::vector<std::string> names;
-  std::vector<std::string> tokens{"64", "128", "256", "512", "1024", "4096"};
+  std::vector<std::string> tokens{"64", "72", "128", "256", "512", "1024", "2048", "4096"};
   std::vector<std::string> types{"bf16"};
   KernelPath path;
   return bench::run_main([&] {

@@ -324,13 +324,18 @@ TEST_F(CudaPrompt, FeedForwardOfAllTokens) {
       if (is_left_out(path)) continue;
       set_kernel_path(path.path);
       const Tensor gy = there(start.view());
+      const OwnedTensor between = poisoned({tokens, 400});
+      const Tensor side_by_side = there(between.view());
+      const DenseCounts before = dense_counts();
       run(gpu(), FeedForward{.x = there(x.view()),
                              .gate = there(gate.w, Packing::tiles),
                              .up = there(up.w, Packing::tiles),
                              .down = there(down.w, Packing::tiles),
-                             .gated = there(gated.view()),
-                             .upped = there(upped.view()),
+                             .gated = side_by_side.columns(0, 200),
+                             .upped = side_by_side.columns(200, 200),
                              .y = gy});
+      EXPECT_EQ(dense_counts().cublas - before.cublas, uses_cublas(path) ? 3 : 0) << path.name;
+      EXPECT_EQ(dense_counts().own - before.own, uses_cublas(path) ? 0 : 3) << path.name;
       expect_near(gy, y.view(), 8e-3, std::string(path.name) + " " + std::string(name_of(type)));
     }
   }
