@@ -12,7 +12,9 @@
 
 #include "engine/dense_shapes.h"
 #include "engine/option_rules.h"
+#include "kernels/dense_choice.h"
 #include "kernels/device.h"
+#include "kernels/kernel_path.h"
 #include "tests/support/forced_routing.h"
 #include "tests/support/golden.h"
 #include "tests/support/relative_error.h"
@@ -133,6 +135,33 @@ TEST_P(CudaEngine, TheSameStepGivesTheSameBits) {
     const std::vector<float> first = teacher_forced(engine, model.ids, chunk);
     expect_identical(teacher_forced(engine, model.ids, chunk), first, "steps of " + std::to_string(chunk));
   }
+}
+
+// Dense products by cuBLAS, which these small models would not be given, against the own kernels: the same
+// rounded operands, summed in another order.
+TEST_P(CudaEngine, PromptsByCublasAreThoseOfTheOwnKernels) {
+  if (!why_no_cublas().empty()) GTEST_SKIP() << "no cuBLAS: " << why_no_cublas();
+  const Golden model = golden(GetParam());
+  const Settings settings{{"dense_quant", "bf16"}};
+  const Routing routing = on_the_cpu(model, settings).routing;
+  Engine engine = gpu_engine(model, settings);
+  replay_routing(engine, routing);
+  const auto logits = [&](DenseChoice choice) {
+    KernelPath path;
+    path.least_prompt_tokens = 2;
+    path.most_split_tokens = 0;  // cuBLAS is never given activations in two parts
+    path.most_sliced_tokens = 0;
+    path.dense = choice;
+    set_kernel_path(path);
+    std::vector<float> result = teacher_forced(engine, model.ids, model.ids.size());
+    set_kernel_path(KernelPath{});
+    return result;
+  };
+  const std::vector<float> own = logits(DenseChoice::own);
+  const DenseCounts before = dense_counts();
+  const std::vector<float> by_cublas = logits(DenseChoice::cublas);
+  EXPECT_GE(dense_counts().cublas - before.cublas, 2 * spec_of(*model.checkpoint).layers);
+  EXPECT_LE(relative_error(by_cublas, own), kBf16);
 }
 
 // A run of steps that feed themselves, as a graph, against the same steps asked for one by one.
