@@ -9,6 +9,7 @@
 #include "kernels/run.h"
 #include "kernels/sample.h"
 #include "kernels/spin.h"
+#include "kernels/tool_ranges.h"
 
 namespace moetune {
 namespace {
@@ -104,11 +105,15 @@ void DecodeLoop::launch_step(std::int64_t rows, Launch launch, bool may_record) 
   Rank& rank = *rank_;
   if (launch == Launch::graph) {
     Graph& graph = graphs_[rows];
-    if (may_record && !graph.is_current()) graph = Graph(rank.device, [this, rows] { step(rows); });
+    if (may_record && !graph.is_current()) {
+      const ToolRange range("moetune: capture");
+      graph = Graph(rank.device, [this, rows] { step(rows); });
+    }
     if (graph.is_current()) return graph.launch();
   } else if (launch == Launch::pieces) {
     GraphPieces& pieces = pieces_[rows];
     if (pieces.is_current()) return pieces.launch();
+    const ToolRange range(may_record ? "moetune: capture" : "moetune: first step");
     if (may_record)
       return pieces.record(rank.device, [this, rows, &pieces] {
         const Recording recording(*rank_, pieces);
@@ -135,6 +140,7 @@ void DecodeLoop::start(const DecodeRequest& request, Launch launch) {
   if (graph_sampling_ != sampling_) forget_graphs();
   graph_sampling_ = sampling_;
   for (int done = 0; done < request.steps; ++done) {
+    const ToolRange range("moetune: launch of step", done);
     launch_step(rows, launch, done > 0);
     if (rank.injected.host_stall_ns <= 0) continue;
     wait_for(rank.device);
@@ -143,6 +149,7 @@ void DecodeLoop::start(const DecodeRequest& request, Launch launch) {
 }
 
 Decoded DecodeLoop::finish() {
+  const ToolRange range("moetune: wait for the steps");
   wait_for(rank_->device);
   const std::int64_t rows = std::exchange(started_rows_, 0);
   const int steps = std::exchange(started_steps_, 0);

@@ -10,6 +10,7 @@
 #include "kernels/norm_gemm.h"
 #include "kernels/run.h"
 #include "kernels/spin.h"
+#include "kernels/tool_ranges.h"
 
 namespace moetune {
 namespace {
@@ -77,6 +78,7 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];
+    const ToolRange range("moetune: layer", layer);
     if (rank.recorder != nullptr) rank.recorder->enter_layer(layer);
     attend(rank, weights, layer, tokens, is_one_each);
     end_half_layer(rank, tokens);

@@ -26,6 +26,7 @@
 #include "engine/step_rules.h"
 #include "kernels/device_memory.h"
 #include "kernels/sample.h"
+#include "kernels/tool_ranges.h"
 
 namespace moetune {
 namespace {
@@ -79,6 +80,7 @@ struct Engine::Impl {
         limits((require_acceptable(spec, chosen, asked), effective_limits(chosen, asked))),
         contexts(limits, spec.vocabulary),
         threads(chosen.tensor_parallel) {
+    const ToolRange range("moetune: load");
     const RouteChanges changes = route_changes(checkpoint, options);  // may need an engine of its own: before this one's memory
     renew_group();
     for (int rank = 0; rank < options.tensor_parallel; ++rank) {
@@ -147,7 +149,9 @@ struct Engine::Impl {
   void make_prefetcher(Rank& rank) {
     rank.prefetcher.reset();
     if (options.prefetch != Prefetch::none && rank.cache && !rank.cache->is_resident())
-      rank.prefetcher = std::make_unique<Prefetcher>(rank.device, spec, options.prefetch, limits.sequences);
+      rank.prefetcher = std::make_unique<Prefetcher>(
+          rank.device, spec, options.prefetch,
+          Prefetcher::For{limits.sequences, limits.step_tokens, rank.cache->looks_up_on_device()});
   }
   void make_kv(Rank& rank) {
     rank.kv = {};
@@ -200,6 +204,7 @@ std::span<const float> Engine::Impl::forward(std::span<const StepToken> step, Ph
   if (!is_usable)
     throw std::runtime_error("the engine was left without memory or files by a failed change of options");
   contexts.accept(step);
+  const ToolRange range(phase == Phase::prefill ? "moetune: prefill" : "moetune: decode");
   const StepScope recorded(ranks.front()->recorder, phase, std::ssize(step));
   for (std::vector<std::int32_t>* list : {&ids, &sequences, &positions, &wanted}) list->clear();
   for (const StepToken& token : step) {
@@ -366,6 +371,7 @@ RunStats Engine::Impl::stats() const {
     stats.expert_lookups = counters.lookups;
     stats.expert_hits = counters.hits;
     stats.expert_misses = counters.misses;
+    stats.expert_missing_layers = counters.missing_layers;
     stats.expert_evictions = counters.evictions;
     stats.experts_rerouted += counters.rerouted;
     stats.expert_load_seconds = counters.load_seconds + (first.host_experts ? first.host_experts->seconds() : 0.0);

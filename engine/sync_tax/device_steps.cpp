@@ -55,9 +55,11 @@ std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted) {
 
 std::vector<StepInterval> held_up_by_host(std::span<const DeviceRecord> sorted) {
   std::map<std::uint32_t, std::vector<HostCall>> threads;
+  std::vector<std::int64_t> begins_ns;
   std::vector<std::int64_t> ends_ns;
   for (const DeviceRecord& record : sorted) {
     if (record.kind != Kind::host_call) {
+      begins_ns.push_back(record.begin_ns);
       ends_ns.push_back(record.end_ns);
     } else if (is_wait(record.name) || is_launch(record.name)) {
       threads[record.stream].push_back({record.begin_ns, record.end_ns, is_wait(record.name)});
@@ -66,7 +68,7 @@ std::vector<StepInterval> held_up_by_host(std::span<const DeviceRecord> sorted) 
   std::ranges::sort(ends_ns);
   std::vector<StepInterval> intervals;
   for (const auto& [thread, calls] : threads)
-    std::ranges::copy(held_up(calls, ends_ns), std::back_inserter(intervals));
+    std::ranges::copy(held_up(calls, begins_ns, ends_ns), std::back_inserter(intervals));
   return intervals;
 }
 
@@ -138,12 +140,13 @@ DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<con
     result.unlabelled_ns += one.interval.end_ns - one.interval.begin_ns;
   }
   // In a step in which the device waited for the host it waited for the launch of everything that came then.
-  for (const StepInterval& interval : held_up_by_host(sorted))
+  const std::vector<StepInterval> held_up = held_up_by_host(sorted);
+  for (const StepInterval& interval : held_up)
     each_step_of(interval, [&](std::size_t step) {
       std::int64_t& awaited = result.steps[step].awaited_kernels;
       if (awaited == 0) awaited = std::ssize(of_step[step]);
     });
-  for (const StepInterval& interval : held_up_by_host(sorted))
+  for (const StepInterval& interval : held_up)
     each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
   for (const StepInterval& interval : host_work)
     each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });

@@ -19,6 +19,7 @@ bool is_launch(std::string_view call) {
 }
 
 std::vector<StepInterval> held_up(std::span<const HostCall> calls,
+                                  std::span<const std::int64_t> device_begins_ns,
                                   std::span<const std::int64_t> device_ends_ns) {
   std::vector<StepInterval> intervals;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -28,6 +29,10 @@ std::vector<StepInterval> held_up(std::span<const HostCall> calls,
     const auto after = std::ranges::upper_bound(device_ends_ns, end_ns);
     if (after != device_ends_ns.begin()) begin_ns = std::max(begin_ns, *(after - 1));
     while (i + 1 < calls.size() && calls[i].waits) end_ns = std::max(end_ns, calls[++i].end_ns);
+    if (!calls[i].waits) {
+      const auto launched = std::ranges::lower_bound(device_begins_ns, calls[i].begin_ns);
+      if (launched != device_begins_ns.end()) end_ns = std::max(end_ns, *launched);
+    }
     intervals.push_back({begin_ns, end_ns, Activity::host_wait, Row::other, -1});
   }
   return intervals;

@@ -22,9 +22,11 @@ void TraceBuilder::add(std::int64_t device, std::int64_t process, const OnStream
 }
 
 void TraceBuilder::kernel(std::int64_t device, std::int64_t process, std::string_view name,
-                          std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream) {
-  const auto known = class_of_kernel(name);
-  const KernelClass is = known.value_or(KernelClass{});
+                          std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream,
+                          std::optional<KernelClass> told) {
+  const auto known = told ? told : class_of_kernel(name);
+  KernelClass is = known.value_or(KernelClass{});
+  if (is.activity == Activity::host_wait) is.activity = Activity::compute;
   const auto length_ns = static_cast<double>(end_ns - begin_ns);
   if (!known) trace_.unmatched_ns[std::string(name)] += length_ns;
   trace_.kernel_ns += length_ns;
@@ -33,14 +35,27 @@ void TraceBuilder::kernel(std::int64_t device, std::int64_t process, std::string
 }
 
 void TraceBuilder::copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
-                        std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream) {
-  Activity activity = Activity::compute;
-  if (kind == CopyKind::between_devices) activity = Activity::collective;
-  if (kind == CopyKind::to_device)
-    activity = bytes >= smallest_weight_bytes ? Activity::expert_copy : Activity::host_wait;
-  if (kind == CopyKind::to_host) activity = Activity::host_wait;
+                        std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream,
+                        std::optional<KernelClass> told) {
+  const bool crosses = kind == CopyKind::to_device || kind == CopyKind::to_host;
+  KernelClass is = told.value_or(KernelClass{});
+  if (kind == CopyKind::between_devices) is = {Activity::collective, Row::other};
+  if (crosses) {
+    const bool is_of_weights = told ? told->activity == Activity::expert_copy
+                                    : kind == CopyKind::to_device && bytes >= smallest_weight_bytes;
+    is = {is_of_weights ? Activity::expert_copy : Activity::host_wait, Row::other};
+  } else if (is.activity == Activity::host_wait) {
+    is.activity = Activity::compute;  // on the device: it runs
+  }
   ++trace_.copies;
-  add(device, process, {{begin_ns, end_ns, activity, Row::other, -1}, stream});
+  add(device, process, {{begin_ns, end_ns, is.activity, is.row, -1}, stream});
+}
+
+void TraceBuilder::fill(std::int64_t device, std::int64_t process, std::int64_t begin_ns, std::int64_t end_ns,
+                        std::int64_t stream, std::optional<KernelClass> told) {
+  KernelClass is = told.value_or(KernelClass{});
+  if (is.activity == Activity::host_wait) is.activity = Activity::compute;
+  add(device, process, {{begin_ns, end_ns, is.activity, is.row, -1}, stream});
 }
 
 void TraceBuilder::host_call(std::int64_t process, std::int64_t thread, std::string_view name,
@@ -56,9 +71,11 @@ ImportedTrace TraceBuilder::finish() {
   for (auto& [device, all] : devices_) {
     std::ranges::stable_sort(all, {}, [](const OnStream& one) { return one.interval.begin_ns; });
     std::vector<StepInterval>& intervals = trace_.devices[device];
+    std::vector<std::int64_t> begins_ns;
     std::vector<std::int64_t> ends_ns;
     StreamOrder order;
     for (OnStream& one : all) {
+      begins_ns.push_back(one.interval.begin_ns);
       one.interval.begin_ns = order.begin_of(one.stream, one.interval.begin_ns, one.interval.end_ns);
       intervals.push_back(one.interval);
       ends_ns.push_back(one.interval.end_ns);
@@ -67,7 +84,7 @@ ImportedTrace TraceBuilder::finish() {
     for (auto& [key, host] : threads_) {
       if (!processes_[device].contains(host.process)) continue;
       std::ranges::stable_sort(host.calls, {}, &HostCall::begin_ns);
-      std::ranges::copy(held_up(host.calls, ends_ns), std::back_inserter(intervals));
+      std::ranges::copy(held_up(host.calls, begins_ns, ends_ns), std::back_inserter(intervals));
     }
   }
   devices_.clear();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "engine/sync_tax/account.h"
 #include "engine/sync_tax/host_calls.h"
 #include "engine/sync_tax/interval.h"
+#include "engine/sync_tax/kernel_names.h"
 #include "engine/sync_tax/stream_order.h"
 
 namespace moetune {
@@ -33,13 +35,19 @@ inline constexpr std::int64_t kLatestNs = std::int64_t{1} << 60;
 
 class TraceBuilder {
  public:
-  // stream: kernels and copies of one run behind each other, however early they were launched.
+  // stream: kernels and copies of one run behind each other, however early they were launched. told: what the
+  // trace itself says of it (range_names.h); without, kernels go by their names.
   void kernel(std::int64_t device, std::int64_t process, std::string_view name, std::int64_t begin_ns,
-              std::int64_t end_ns, std::int64_t stream = StreamOrder::kUnknown);
+              std::int64_t end_ns, std::int64_t stream = StreamOrder::kUnknown,
+              std::optional<KernelClass> told = std::nullopt);
   // From the host: 64 KiB and more are taken for weights on their way (expert loading), less for inputs
-  // (synchronisation), as is whatever goes to the host. Between devices: communication.
+  // (synchronisation), as is whatever goes to the host. Between devices: communication. told: of copies
+  // between host and device only whether they are of experts.
   void copy(std::int64_t device, std::int64_t process, CopyKind kind, std::int64_t bytes,
-            std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream = StreamOrder::kUnknown);
+            std::int64_t begin_ns, std::int64_t end_ns, std::int64_t stream = StreamOrder::kUnknown,
+            std::optional<KernelClass> told = std::nullopt);
+  void fill(std::int64_t device, std::int64_t process, std::int64_t begin_ns, std::int64_t end_ns,
+            std::int64_t stream = StreamOrder::kUnknown, std::optional<KernelClass> told = std::nullopt);
   // A call of the CUDA runtime or driver. From where a device ran out of work in one that waits until the end
   // of the next one that launches, on the same thread, the host holds that device up.
   void host_call(std::int64_t process, std::int64_t thread, std::string_view name, std::int64_t begin_ns,

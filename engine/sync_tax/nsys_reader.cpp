@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "engine/facts/error.h"
+#include "engine/sync_tax/trace_ranges.h"
 
 namespace moetune {
 namespace {
@@ -81,7 +82,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// Reads tables row by row; a column that an older export lacks is 0, a stream not known.
+// Reads tables row by row.
 class Reader {
  public:
   explicit Reader(const std::string& path) : database_(path) {}
@@ -94,28 +95,77 @@ class Reader {
       database_.each("SELECT id, value FROM StringIds", [&](Database::Row row) {
         names_[sqlite3_column_int64(row, 0)] = Database::text(row, 1);
       });
-    rows("CUPTI_ACTIVITY_KIND_KERNEL", {"deviceId", "globalPid", "demangledName", "shortName", "streamId"},
-         [&](const Record& record) {
-           const auto name = names_.find(record.values[2]);
-           builder_.kernel(record.values[0], record.values[1],
-                           name != names_.end() ? name->second : names_[record.values[3]], record.begin_ns,
-                           record.end_ns, record.values[4]);
-         });
-    rows("CUPTI_ACTIVITY_KIND_MEMCPY", {"deviceId", "globalPid", "copyKind", "bytes", "streamId"},
-         [&](const Record& record) {
-           if (const auto kind = copy_kind(record.values[2]))
-             builder_.copy(record.values[0], record.values[1], *kind, record.values[3], record.begin_ns,
-                           record.end_ns, record.values[4]);
-         });
-    rows("CUPTI_ACTIVITY_KIND_RUNTIME", {"globalTid", "nameId"}, [&](const Record& record) {
+    read_ranges();
+    rows("CUPTI_ACTIVITY_KIND_RUNTIME", {"globalTid", "nameId", "correlationId"}, [&](const Record& record) {
       const std::int64_t thread = record.values[0];
-      builder_.host_call(thread & ~thread_bits, thread & thread_bits, names_[record.values[1]],
-                         record.begin_ns, record.end_ns);
+      builder_.host_call(process_of(thread), thread & thread_bits, names_[record.values[1]], record.begin_ns,
+                         record.end_ns);
+      if (!ranges_.empty()) ranges_.call(process_of(thread), record.values[2], thread, record.begin_ns);
     });
+    // Where each of them says what it belongs to: the last three columns asked for.
+    const auto told = [&](const Record& record) {
+      const std::size_t last = record.values.size() - 1;
+      return ranges_.of(record.values[last - 2], record.values[last - 1], record.values[last]);
+    };
+    rows("CUPTI_ACTIVITY_KIND_KERNEL",
+         {"deviceId", "demangledName", "shortName", "streamId", "globalPid", "graphNodeId", "correlationId"},
+         [&](const Record& record) {
+           const auto name = names_.find(record.values[1]);
+           builder_.kernel(record.values[0], record.values[4],
+                           name != names_.end() ? name->second : names_[record.values[2]], record.begin_ns,
+                           record.end_ns, record.values[3], told(record));
+         });
+    rows("CUPTI_ACTIVITY_KIND_MEMCPY",
+         {"deviceId", "copyKind", "bytes", "streamId", "globalPid", "graphNodeId", "correlationId"},
+         [&](const Record& record) {
+           if (const auto kind = copy_kind(record.values[1]))
+             builder_.copy(record.values[0], record.values[4], *kind, record.values[2], record.begin_ns,
+                           record.end_ns, record.values[3], told(record));
+         });
+    rows("CUPTI_ACTIVITY_KIND_MEMSET", {"deviceId", "streamId", "globalPid", "graphNodeId", "correlationId"},
+         [&](const Record& record) {
+           builder_.fill(record.values[0], record.values[2], record.begin_ns, record.end_ns, record.values[1],
+                         told(record));
+         });
     return builder_.finish();
   }
 
  private:
+  static std::int64_t process_of(std::int64_t thread) { return thread & ~thread_bits; }
+
+  // Of a recording with --trace=cuda,nvtx --cuda-graph-trace=node; without, kernels go by their names. What
+  // happened before the recording's own zero has a time below it.
+  void read_ranges() {
+    const std::string ranges = query_of("NVTX_EVENTS", {"start", "end", "globalTid", "textId", "text"});
+    if (ranges.empty()) return;
+    database_.each(ranges, [&](Database::Row row) {
+      const auto name = names_.find(sqlite3_column_int64(row, 3));
+      ranges_.range(sqlite3_column_int64(row, 2),
+                    name != names_.end() ? name->second : Database::text(row, 4),
+                    sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1));
+    });
+    const std::string nodes =
+        query_of("CUDA_GRAPH_NODE_EVENTS", {"start", "globalTid", "graphNodeId", "originalGraphNodeId"});
+    if (ranges_.empty() || nodes.empty()) return;
+    database_.each(nodes, [&](Database::Row row) {
+      const std::int64_t thread = sqlite3_column_int64(row, 1);
+      ranges_.node(process_of(thread), sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3), thread,
+                   sqlite3_column_int64(row, 0));
+    });
+  }
+
+  // Empty: there is no such table. A column that is not there is 0, a stream not known.
+  std::string query_of(const std::string& table, const std::vector<std::string>& columns) const {
+    const std::set<std::string> there = database_.columns_of(table);
+    if (there.empty()) return "";
+    std::string query;
+    for (const std::string& column : columns) {
+      query += query.empty() ? "SELECT " : ", ";
+      query += there.contains(column) ? "\"" + column + "\"" : column == "streamId" ? "-1" : "0";
+    }
+    return query + " FROM " + table;
+  }
+
   struct Record {
     std::int64_t begin_ns;
     std::int64_t end_ns;
@@ -128,11 +178,10 @@ class Reader {
     if (there.empty()) return;
     if (!there.contains("start") || !there.contains("end"))
       throw InputError(database_.path() + ": " + table, "without start and end", accepted);
-    std::string query = "SELECT \"start\", \"end\"";
-    for (const std::string& column : columns)
-      query += there.contains(column) ? ", \"" + column + "\"" : column == "streamId" ? ", -1" : ", 0";
+    std::vector<std::string> asked = {"start", "end"};
+    asked.insert(asked.end(), columns.begin(), columns.end());
     std::int64_t number = 0;
-    database_.each(query + " FROM " + table, [&](Database::Row row) {
+    database_.each(query_of(table, asked), [&](Database::Row row) {
       ++number;
       Record record{sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), {}};
       // An event that had not ended when recording did has no end.
@@ -149,6 +198,7 @@ class Reader {
 
   Database database_;
   std::map<std::int64_t, std::string> names_;
+  TraceRanges ranges_;
   TraceBuilder builder_;
 };
 

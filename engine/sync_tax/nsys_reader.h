@@ -1,5 +1,6 @@
-// Reads what `nsys export --type sqlite` writes (tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _RUNTIME,
-// _SYNCHRONIZATION and StringIds, as the Nsight Systems user guide names them).
+// Reads what `nsys export --type sqlite` writes (tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET,
+// _RUNTIME, StringIds and, where NVTX ranges of ours are in it, NVTX_EVENTS and CUDA_GRAPH_NODE_EVENTS, as
+// the Nsight Systems user guide names them).
 #pragma once
 
 #include <string>

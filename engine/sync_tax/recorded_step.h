@@ -16,6 +16,8 @@ struct StepCauses {
   std::int64_t waits = 0;         // a thread of ours gave its core up: to wait for another one
 
   StepCauses& operator+=(const StepCauses& other);
+  static StepCauses so_far();  // of the process; nothing where that is not known
+  StepCauses since(const StepCauses& before) const;
 };
 
 struct RecordedStep {

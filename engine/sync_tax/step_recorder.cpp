@@ -15,18 +15,18 @@ constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
 constexpr std::size_t kUsualIntervals = std::size_t{1} << 16;
 constexpr std::size_t kUsualSteps = std::size_t{1} << 12;
 
-StepCauses causes_now() {
+}  // namespace
+
+StepCauses StepCauses::so_far() {
   rusage usage = {};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return {};
   return {usage.ru_minflt, usage.ru_majflt, usage.ru_nivcsw, usage.ru_nvcsw};
 }
 
-StepCauses difference(const StepCauses& a, const StepCauses& b) {
-  return {a.minor_faults - b.minor_faults, a.major_faults - b.major_faults, a.preemptions - b.preemptions,
-          a.waits - b.waits};
+StepCauses StepCauses::since(const StepCauses& before) const {
+  return {minor_faults - before.minor_faults, major_faults - before.major_faults,
+          preemptions - before.preemptions, waits - before.waits};
 }
-
-}  // namespace
 
 StepCauses& StepCauses::operator+=(const StepCauses& other) {
   minor_faults += other.minor_faults;
@@ -54,15 +54,18 @@ StepRecorder::StepRecorder(NowNs now, TraceLabels& labels) : StepRecorder(Detail
 void StepRecorder::begin_step(Phase phase, std::int64_t tokens) {
   layer_ = -1;
   // The causes are read outside the window: reading them takes longer than a small op.
-  steps_.push_back(
-      {.phase = phase, .tokens = tokens, .first = intervals_.size(), .count = 0, .causes = causes_now()});
+  steps_.push_back({.phase = phase,
+                    .tokens = tokens,
+                    .first = intervals_.size(),
+                    .count = 0,
+                    .causes = StepCauses::so_far()});
   steps_.back().begin_ns = now_();
 }
 
 void StepRecorder::end_step() {
   RecordedStep& step = steps_.back();
   step.end_ns = now_();
-  step.causes = difference(causes_now(), step.causes);
+  step.causes = StepCauses::so_far().since(step.causes);
   step.count = intervals_.size() - step.first;
 }
 

@@ -1,5 +1,5 @@
-// Records what the steps of an engine spend their time on: a scope around every op. Off (a null pointer) it
-// costs one comparison per op. Start at StepRecorder; OpScope is what the decoder uses.
+// Records what the steps of an engine spend their time on: a scope around every op. Off (a null pointer, and
+// no profiler) it costs two comparisons per op. Start at StepRecorder; OpScope is what the decoder uses.
 //
 // On a GPU such a scope times the launch, not the kernel: there it labels what the device is recorded to do
 // (kernels/device_trace.h), and take() makes intervals of that.
@@ -12,8 +12,10 @@
 #include "engine/sync_tax/breakdown.h"
 #include "engine/sync_tax/device_label.h"
 #include "engine/sync_tax/interval.h"
+#include "engine/sync_tax/range_names.h"
 #include "engine/sync_tax/recorded_step.h"
 #include "kernels/device_trace.h"
+#include "kernels/tool_ranges.h"
 #include "kernels/trace_labels.h"
 
 namespace moetune {
@@ -70,11 +72,14 @@ class StepRecorder {
   std::vector<std::size_t> outer_labels_;  // of the HostScopes that are open
 };
 
-// Records from here to the end of the block; nothing with a null recorder.
+// Records from here to the end of the block; nothing with a null recorder. A profiler sees a range of the
+// same meaning either way.
 class OpScope {
  public:
   OpScope(StepRecorder* recorder, Activity activity, Row row = Row::other)
-      : recorder_(recorder), interval_(recorder != nullptr ? recorder->begin(activity, row) : 0) {}
+      : range_(tool_watches() ? range_name(activity, row).data() : ""),
+        recorder_(recorder),
+        interval_(recorder != nullptr ? recorder->begin(activity, row) : 0) {}
   ~OpScope() {
     if (recorder_ != nullptr) recorder_->end(interval_);
   }
@@ -84,9 +89,11 @@ class OpScope {
   // What follows belongs to another row.
   void go_on_with(Row row) {
     if (recorder_ != nullptr) interval_ = recorder_->split(interval_, row);
+    if (tool_watches()) range_.go_on_as(range_name(Activity::compute, row).data());
   }
 
  private:
+  ToolRange range_;
   StepRecorder* recorder_;
   std::size_t interval_;
 };
@@ -95,7 +102,9 @@ class OpScope {
 class HostScope {
  public:
   HostScope(StepRecorder* recorder, Activity activity, Row row = Row::other)
-      : recorder_(recorder), interval_(recorder != nullptr ? recorder->begin_on_host(activity, row) : 0) {}
+      : range_(tool_watches() ? range_name(activity, row).data() : ""),
+        recorder_(recorder),
+        interval_(recorder != nullptr ? recorder->begin_on_host(activity, row) : 0) {}
   ~HostScope() {
     if (recorder_ != nullptr) recorder_->end_on_host(interval_);
   }
@@ -103,6 +112,7 @@ class HostScope {
   HostScope& operator=(const HostScope&) = delete;
 
  private:
+  ToolRange range_;
   StepRecorder* recorder_;
   std::size_t interval_;
 };

@@ -12,6 +12,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/sync_tax/device_label.h"
+#include "engine/sync_tax/range_names.h"
+
 namespace moetune {
 namespace {
 
@@ -41,6 +44,18 @@ std::string demangled(const char* name) {
   return status == 0 ? text.get() : name;
 }
 
+// A branch of a graph has a track of its own, as a stream would.
+std::int64_t stream_of(const DeviceRecord& record) {
+  constexpr std::int64_t beside = 1'000'000;
+  const bool is_beside = record.label != 0 && DeviceLabel::unpacked(record.label).mark == Mark::beside;
+  return record.stream + (is_beside ? beside : 0);
+}
+
+std::string_view range_of(const DeviceRecord& record) {
+  const DeviceLabel label = record.label == 0 ? DeviceLabel{} : DeviceLabel::unpacked(record.label);
+  return range_name(label.activity, label.row);
+}
+
 // As torch.profiler names and places them: device 0 on process 0 with a track per stream, calls on process 2.
 std::string device_event(const DeviceRecord& record, std::int64_t origin_ns) {
   using Kind = DeviceRecord::Kind;
@@ -62,13 +77,13 @@ std::string device_event(const DeviceRecord& record, std::int64_t origin_ns) {
     return {"cuda_runtime", record.name};
   }();
   const bool is_call = record.kind == Kind::host_call;
-  const std::string arguments =
-      is_call ? std::string()
-              : fmt::format(R"("device":0,"stream":{},"bytes":{})", record.stream, record.bytes);
+  const std::string arguments = is_call ? std::string()
+                                        : fmt::format(R"("device":0,"stream":{},"bytes":{},"range":"{}")",
+                                                      stream_of(record), record.bytes, range_of(record));
   return fmt::format(
       R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})",
       nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), category,
-      is_call ? 2 : 0, record.stream, microseconds(record.begin_ns - origin_ns),
+      is_call ? 2 : 0, is_call ? record.stream : stream_of(record), microseconds(record.begin_ns - origin_ns),
       microseconds(record.end_ns - record.begin_ns), arguments);
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
+#include "engine/sync_tax/range_names.h"
 
 namespace moetune {
 namespace {
@@ -57,8 +58,9 @@ class Events {
     const std::string category = text(event, "cat");
     const bool is_kernel = category == "kernel";
     const bool is_copy = category == "gpu_memcpy";
+    const bool is_fill = category == "gpu_memset";
     const bool is_call = category == "cuda_runtime" || category == "cuda_driver";
-    if (text(event, "ph") != "X" || !(is_kernel || is_copy || is_call)) return;
+    if (text(event, "ph") != "X" || !(is_kernel || is_copy || is_fill || is_call)) return;
     const double begin_us = time(event, "ts");
     const double length_us = time(event, "dur");
     const auto begin_ns = static_cast<std::int64_t>(std::llround(1e3 * begin_us));
@@ -71,9 +73,12 @@ class Events {
     if (is_call) return builder_.host_call(process, whole(event, "tid").value_or(0), name, begin_ns, end_ns);
     const std::int64_t device = whole(arguments, "device").value_or(0);
     const std::int64_t stream = whole(arguments, "stream").value_or(StreamOrder::kUnknown);
-    if (is_kernel) return builder_.kernel(device, process, name, begin_ns, end_ns, stream);
+    const auto told = class_of_range(text(arguments, "range"));
+    if (is_kernel) return builder_.kernel(device, process, name, begin_ns, end_ns, stream, told);
+    if (is_fill) return builder_.fill(device, process, begin_ns, end_ns, stream, told);
     if (const auto kind = copy_kind(name))
-      builder_.copy(device, process, *kind, whole(arguments, "bytes").value_or(0), begin_ns, end_ns, stream);
+      builder_.copy(device, process, *kind, whole(arguments, "bytes").value_or(0), begin_ns, end_ns, stream,
+                    told);
   }
 
   ImportedTrace finish() {

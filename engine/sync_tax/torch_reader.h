@@ -1,5 +1,6 @@
 // Reads what torch.profiler's export_chrome_trace() writes, plain or compressed (.gz): events of the
-// categories kernel, gpu_memcpy, cuda_runtime and cuda_driver, times in microseconds.
+// categories kernel, gpu_memcpy, gpu_memset, cuda_runtime and cuda_driver, times in microseconds. An event
+// whose arguments hold a "range" of range_names.h, as our own timelines write it, is what that says.
 #pragma once
 
 #include <string>

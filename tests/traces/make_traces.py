@@ -3,6 +3,7 @@
 torch_cpu.json        a real export of torch.profiler from a run on a CPU: the shape of the file, and no kernel of a GPU in it.
 torch_cuda.json.gz    that file with MADE UP events of a GPU added: one decode step of two layers. No GPU was involved.
 nsys.sqlite           the same step as MADE UP tables of an Nsight Systems export, with the columns of its user guide.
+nsys_ranges.sqlite    a MADE UP export of a server with our NVTX ranges: a graph captured in them and replayed, REPLAYED below.
 
 The made up step, in microseconds, is STEP below; tests/engine/sync_tax/trace_import_test.cpp knows what it comes to.
 Usage: make_traces.py   (needs torch for the first file only; without it the file that is there stays)
@@ -121,7 +122,63 @@ def write_nsys_export() -> None:
     base.close()
 
 
+# A range, begin and end of a kernel or copy of it, in microseconds of the replay. All kernels have one name.
+REPLAYED = [
+    ("attention", "kernel", 0, 20),
+    ("router", "kernel", 20, 25),
+    ("expert_loading", "copy", 30, 50),
+    ("gate_up", "kernel", 50, 80),
+    ("down_combine", "kernel", 80, 90),
+    ("head", "kernel", 95, 100),
+]
+
+
+def write_ranges_export() -> None:
+    path = FOLDER / "nsys_ranges.sqlite"
+    path.unlink(missing_ok=True)
+    base = sqlite3.connect(path)
+    base.executescript("""
+        CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+            streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER NOT NULL,
+            shortName INTEGER NOT NULL, graphNodeId INTEGER);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+            streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL,
+            copyKind INTEGER NOT NULL, graphNodeId INTEGER);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, globalTid INTEGER,
+            correlationId INTEGER, nameId INTEGER NOT NULL);
+        CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER,
+            textId INTEGER, domainId INTEGER NOT NULL);
+        CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER NOT NULL, end INTEGER NOT NULL, nameId INTEGER NOT NULL,
+            globalTid INTEGER, graphNodeId INTEGER NOT NULL, originalGraphNodeId INTEGER);
+    """)
+    process = 4242 << 24
+    names = {1: "rows_gemm", 2: "cudaGraphLaunch_v10000", 3: "Graph Node Creation", 4: "moetune: router"}
+    base.executemany("INSERT INTO StringIds VALUES (?,?)", names.items())
+    base.execute("INSERT INTO NVTX_EVENTS VALUES (-900,900000,59,'decode step',?,NULL,0)", (process | 1,))
+    base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (999000,1000000,?,1,2)", (process | 1,))
+    for number, (name, what, begin, end) in enumerate(REPLAYED):
+        captured = 1000 * number
+        text, text_id = (None, 4) if name == "router" else (f"moetune: {name}", None)
+        base.execute("INSERT INTO NVTX_EVENTS VALUES (?,?,59,?,?,?,1)",
+                     (captured, captured + 500, text, process | 1, text_id))
+        original, copy = 100 + number, 200 + number
+        base.execute("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (?,?,3,?,?,NULL)",
+                     (captured + 100, captured + 100, process | 1, original))
+        base.execute("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (?,?,3,?,?,?)",
+                     (50_000 + number, 50_000 + number, process | 1, copy, original))
+        span = (1_000_000 + 1000 * begin, 1_000_000 + 1000 * end)
+        if what == "kernel":
+            base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?,?,0,7,1,?,1,1,?)", (*span, process, copy))
+        else:
+            base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?,?,0,7,1,?,4096,1,?)", (*span, process, copy))
+    base.commit()
+    base.execute("VACUUM")
+    base.close()
+
+
 if __name__ == "__main__":
     write_real_trace()
     write_torch_trace()
     write_nsys_export()
+    write_ranges_export()

@@ -104,10 +104,12 @@ std::vector<std::pair<std::string, double>> by_time(const std::map<std::string, 
 }
 
 nlohmann::json causes_json(const TokenCauses& causes) {
-  return {{"expert_loads", causes.expert_loads},
-          {"minor_faults", causes.minor_faults},
-          {"major_faults", causes.major_faults},
-          {"preemptions", causes.preemptions}};
+  nlohmann::json object = {{"expert_loads", causes.expert_loads}};
+  if (!causes.is_of_host) return object;
+  object["minor_faults"] = causes.minor_faults;
+  object["major_faults"] = causes.major_faults;
+  object["preemptions"] = causes.preemptions;
+  return object;
 }
 
 }  // namespace
@@ -189,6 +191,7 @@ std::string slowest_text(const PhaseTax& phase) {
   for (const auto& [part, words] : other_parts) add_part(part, words);
   add("  all", phase.typical.token_ns, slow.token_ns);
   const auto causes = [](const TokenCauses& one) {
+    if (!one.is_of_host) return fmt::format("{:.1f} expert loads", one.expert_loads);
     return fmt::format(
         "{:.1f} expert loads, {:.2f} page faults ({:.2f} from disk), {:.2f} times a core taken away",
         one.expert_loads, one.minor_faults + one.major_faults, one.major_faults, one.preemptions);

@@ -5,15 +5,21 @@
 // a CPU a layer waits for its misses, so all of them are exposed. The three times are measured here, at all
 // experts, at the smallest size and near the largest; none of the three checked sizes has a part in them. How
 // many layers miss is in the trace, too (LruCurve::whole).
+//
+// These steps take the trace's experts in place of the router's choice, which on a GPU breaks up its graphs.
+// What a step takes there as the engine decodes by itself is predicted beside it, for every way of handling a
+// miss, from costs that are measured one by one (engine/miss_costs.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/miss_costs.h"
 #include "engine/trace/routing_trace.h"
 #include "engine/trace/stack_distances.h"
 
@@ -28,11 +34,7 @@ struct CheckedSize {
 };
 
 // What a size asks for on average, per decode step; from the trace.
-struct AskedOfCache {
-  double misses = 0.0;
-  double missing_layers = 0.0;
-};
-AskedOfCache asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int slots);
+StepMisses asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int slots);
 
 struct TraceCheck {
   double resident_ms = 0.0;        // per decode step, measured
@@ -44,9 +46,20 @@ struct TraceCheck {
   std::int64_t cold_misses = 0;       // of the last sequence, from an empty cache
   std::int64_t prewarmed_misses = 0;  // and from one that holds what the other sequences choose most often
 
-  double step_ms(const AskedOfCache& asked) const {
+  double step_ms(const StepMisses& asked) const {
     return resident_ms + asked.misses * miss_ms + asked.missing_layers * missing_layer_ms;
   }
+
+  // Of a GPU; empty: a CPU, or experts that may not be pinned.
+  struct OnGpu {
+    double decode_ms = 0.0;  // all experts resident, the engine by itself: median of its steps
+    MissCosts costs;
+
+    double step_ms(MissHandling miss, const StepMisses& asked) const {
+      return decode_ms + exposed_ms(costs.of(miss), asked);
+    }
+  };
+  std::optional<OnGpu> on_gpu;
 };
 
 // options: what the trace was recorded with; limits: trace_limits(). Every size is a pass over the whole

@@ -1,5 +1,6 @@
 #include "tuner/targets/gpu_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace moetune {
@@ -23,6 +24,9 @@ void GpuWatch::watch(const std::stop_token& stop, const Look& look) {
     const GpuHealth& gpu = seen.gpus.front();
     if (gpu.busy_percent) add(sum_.busy_percent, busy_looks_, *gpu.busy_percent);
     if (gpu.link_gb_per_s) add(sum_.link_gb_per_s, link_looks_, *gpu.link_gb_per_s);
+    for (const std::string& reason : gpu.throttle_reasons)
+      if (std::ranges::find(sum_.held_down_by, reason) == sum_.held_down_by.end())
+        sum_.held_down_by.push_back(reason);
   } while (!stop.stop_requested());
 }
 

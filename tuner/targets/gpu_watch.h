@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "kernels/gpu_health.h"
 
@@ -15,6 +17,8 @@ struct GpuUse {
   int looks = 0;
   std::optional<double> busy_percent;   // of the time, some kernel ran
   std::optional<double> link_gb_per_s;  // received from the host
+  // Why its clock was held down, as the driver names it, each once; power_cap is usual under load.
+  std::vector<std::string> held_down_by;
 };
 
 class GpuWatch {

@@ -80,8 +80,9 @@ std::vector<Account> chosen(const std::vector<Step>& steps, const std::vector<st
   return accounts;
 }
 
-TokenCauses causes_of(const std::vector<Step>& steps, const std::vector<std::size_t>& which) {
-  TokenCauses sum;
+TokenCauses causes_of(const std::vector<Step>& steps, const std::vector<std::size_t>& which,
+                      bool is_of_host) {
+  TokenCauses sum{.is_of_host = is_of_host};
   const double share = 1.0 / static_cast<double>(which.size());
   for (const std::size_t i : which) {
     sum.expert_loads +=
@@ -94,12 +95,12 @@ TokenCauses causes_of(const std::vector<Step>& steps, const std::vector<std::siz
 }
 
 PhaseTax phase_tax(const std::vector<Step>& plain, const std::vector<Step>& recorded,
-                   const RecordingCost& cost) {
+                   const RecordingCost& cost, bool is_of_host = true) {
   PhaseTax tax;
   const std::vector<std::int64_t> lengths = lengths_of(recorded);
   const std::vector<std::size_t> middle = middle_half(lengths);
   tax.typical = break_down(chosen(recorded, middle), middle_mean(lengths_of(plain)), cost);
-  if (!middle.empty()) tax.typical_causes = causes_of(recorded, middle);
+  if (!middle.empty()) tax.typical_causes = causes_of(recorded, middle, is_of_host);
   const std::vector<std::size_t> slowest = slowest_hundredth(lengths);
   if (slowest.empty()) return tax;
   // Another run has other slow tokens: the plain time of these is not known but for the cost of their
@@ -107,7 +108,7 @@ PhaseTax phase_tax(const std::vector<Step>& plain, const std::vector<Step>& reco
   const std::vector<Account> accounts = chosen(recorded, slowest);
   const Breakdown with_cost = break_down(accounts, 1.0, cost);
   tax.slowest = break_down(accounts, with_cost.recorded_ns - with_cost.recording_ns, cost);
-  tax.slowest_causes = causes_of(recorded, slowest);
+  tax.slowest_causes = causes_of(recorded, slowest, is_of_host);
   return tax;
 }
 
@@ -169,18 +170,44 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  void run(StepRecorder& recorder, std::uint64_t number) {
+  // host: what the host did is added there.
+  void run(StepRecorder& recorder, std::uint64_t number, HostUse* host = nullptr) {
     recorder.clear();
     engine_.record_steps(&recorder);
-    run_workload(engine_, workload_, text_, number);
+    if (host == nullptr)
+      run_workload(engine_, workload_, text_, number);
+    else
+      run_watched(number, *host);
     engine_.record_steps(nullptr);
   }
 
  private:
+  void run_watched(std::uint64_t number, HostUse& host) {
+    const std::vector<ThreadTime> threads = thread_times();
+    const StepCauses causes = StepCauses::so_far();
+    const std::int64_t begin_ns = StepRecorder::steady_now_ns();
+    run_workload(engine_, workload_, text_, number);
+    host.run_ns += static_cast<double>(StepRecorder::steady_now_ns() - begin_ns);
+    host.causes += StepCauses::so_far().since(causes);
+    add(host.threads, between(threads, thread_times()));
+    ++host.runs;
+  }
+
   Engine& engine_;
   const Workload& workload_;
   const TokenSource& text_;
 };
+
+// The mean of its runs, but for counts.
+HostUse per_run(HostUse host) {
+  const std::int64_t runs = std::max<std::int64_t>(1, host.runs);
+  host.run_ns /= static_cast<double>(runs);
+  for (ThreadTime& thread : host.threads) {
+    thread.running_ns /= runs;
+    thread.waiting_ns /= runs;
+  }
+  return host;
+}
 
 // How long to go on.
 class Turns {
@@ -237,10 +264,11 @@ Taken take_on_host(Recording& recording, std::uint64_t number, int rounds, doubl
     ++number;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       const auto& [recorder, runs] = kinds[(turn + i) % kinds.size()];
-      recording.run(*recorder, number);
+      recording.run(*recorder, number, runs == &taken.plain ? &taken.result.host : nullptr);
       runs->add(*recorder, rounds);
     }
   }
+  taken.result.host = per_run(std::move(taken.result.host));
   taken.result.recorded_runs = static_cast<std::int64_t>(turn);
   taken.result.cost = cost_in_place(recording_cost(), taken.recorded.decode, dear.decode);
   keep_last_run(op_recorder, taken.result);
@@ -264,9 +292,10 @@ PlainRuns take_plain(Recording& recording, std::uint64_t number, int rounds, dou
   recording.run(recorder, number);
   for (const Turns turns(seconds, fewest_turns); turns.go_on(taken.turns); ++taken.turns) {
     say_turn(progress, taken.turns);
-    recording.run(recorder, number + 1 + taken.turns);
+    recording.run(recorder, number + 1 + taken.turns, &taken.host);
     taken.runs->add(recorder, rounds);
   }
+  taken.host = per_run(std::move(taken.host));
   taken.use = use_by_driver(recording, recorder, number, seconds);
   return taken;
 }
@@ -277,6 +306,7 @@ Taken take_on_device(Recording& recording, std::uint64_t number, int rounds, dou
   Taken taken;
   taken.plain = *plain.runs;
   taken.result.use = plain.use;
+  taken.result.host = plain.host;
   taken.result.is_of_kernels = true;
   DeviceTrace trace;
   StepRecorder recorder(&DeviceTrace::now_ns, trace.labels());
@@ -335,7 +365,7 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
     taken = take_on_device(recording, number, rounds, seconds / 2, fewest_turns, own, progress);
   }
   TaxResult& result = taken.result;
-  result.decode = phase_tax(taken.plain.decode, taken.recorded.decode, result.cost);
+  result.decode = phase_tax(taken.plain.decode, taken.recorded.decode, result.cost, !result.is_of_kernels);
   result.prefill = phase_tax(taken.plain.prefill, taken.recorded.prefill, result.cost);
   const double prompts = static_cast<double>(workload.sequences) * rounds;
   divide(result.prefill.typical, prompts);

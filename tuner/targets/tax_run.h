@@ -14,6 +14,7 @@
 #include "engine/facts/workload.h"
 #include "engine/sync_tax/breakdown.h"
 #include "engine/sync_tax/step_recorder.h"
+#include "engine/sync_tax/thread_times.h"
 #include "engine/tokenizer.h"
 #include "kernels/device_trace.h"
 #include "tuner/measurement.h"
@@ -23,6 +24,7 @@ namespace moetune {
 
 // Events per token, in the mean.
 struct TokenCauses {
+  bool is_of_host = true;     // false: a GPU decoded without it, and only the loads are known per token
   double expert_loads = 0.0;  // waves of misses
   double minor_faults = 0.0;
   double major_faults = 0.0;
@@ -40,6 +42,14 @@ struct RoundTax {
   Breakdown whole;  // prompt and answer of one round
 };
 
+// What the host did in the runs that were not recorded, per run.
+struct HostUse {
+  double run_ns = 0.0;              // by the clock on the wall
+  std::vector<ThreadTime> threads;  // empty: this kernel does not count
+  StepCauses causes;                // of all runs together
+  std::int64_t runs = 0;
+};
+
 struct TaxResult {
   PhaseTax
       decode;  // per step: what each of its sequences waits for a token. Refused where nothing was decoded
@@ -47,8 +57,9 @@ struct TaxResult {
   std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
   Breakdown task;                // all prompts and answers of a sequence: an agent's whole task
   RecordingCost cost;
-  bool is_of_kernels = false;           // recorded on a GPU
-  GpuUse use;                           // of it, by the driver's counters, without recording
+  bool is_of_kernels = false;  // recorded on a GPU
+  GpuUse use;                  // of it, by the driver's counters, without recording
+  HostUse host;
   std::int64_t unlabelled_kernels = 0;  // of it: they count as other compute
   std::int64_t recorded_runs = 0;
   // The last recorded run, for a timeline.
@@ -66,6 +77,7 @@ struct PlainRuns {
   std::shared_ptr<TaxRuns> runs;
   std::size_t turns = 0;
   GpuUse use;
+  HostUse host;
 };
 PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds);
 

@@ -145,8 +145,8 @@ TEST(DeviceSteps, TheHostHoldsUpFromWhereTheDeviceRanOutOfWork) {
       call(110, 112, "cudaGetDevice"),         call(300, 306, "cudaGraphLaunch"),
       kernel(310, 330, op(Row::gate_up)),      kernel(330, 340, marked(Mark::step_ends))};
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
-  EXPECT_EQ(ns(one, Part::synchronisation), 306 - 100);
-  EXPECT_EQ(ns(one, Part::launch_gaps), 10 + 20 + 4);
+  EXPECT_EQ(ns(one, Part::synchronisation), 310 - 100);  // until what was launched has begun
+  EXPECT_EQ(ns(one, Part::launch_gaps), 10 + 20);
   EXPECT_EQ(one.awaited_kernels, 0);  // account() does not know
   const DeviceSteps steps = steps_of_device(records, decoded(1), {});
   EXPECT_EQ(steps.steps.front().awaited_kernels, 4);
@@ -214,7 +214,7 @@ TEST(DeviceSteps, RecordsThatDoNotFitTheStepsAreRefused) {
   EXPECT_THROW(steps_of_device(std::span(records).subspan(1), decoded(1), {}), std::runtime_error);
 }
 
-// What --timeline writes is read back by --import to the same parts, by the kernels' names alone.
+// What --timeline writes is read back by --import to the same parts, whatever its kernels are called.
 TEST(DeviceSteps, ATimelineOfKernelsIsImportedAsItWas) {
   DeviceRecord router = kernel(1'020, 3'000, op(Row::router));
   router.name = "_ZN7moetune12_GLOBAL__N_16routerEv";
@@ -236,8 +236,44 @@ TEST(DeviceSteps, ATimelineOfKernelsIsImportedAsItWas) {
   EXPECT_EQ(theirs.row_ns, ours.row_ns);
   EXPECT_EQ(ns(ours, Row::gate_up), 6'000);
   EXPECT_EQ(ns(ours, Part::expert_loading), 3'000);
-  EXPECT_EQ(ns(ours, Part::synchronisation), 29'000 - 12'000);
-  EXPECT_EQ(ns(ours, Part::launch_gaps), 1'000);
+  EXPECT_EQ(ns(ours, Part::synchronisation), 30'000 - 12'000);
+  EXPECT_EQ(ns(ours, Part::launch_gaps), 0);
+}
+
+// At 32 sequences the router's product is the kernel of every other product, and a fill comes first: neither
+// its name nor the first kernel says so.
+TEST(DeviceSteps, ATimelineSaysItselfWhatItsKernelsAreFor) {
+  DeviceRecord product = kernel(2'000, 5'000, op(Row::router));
+  product.name = "_ZN7moetune4cuda12_GLOBAL__N_19rows_gemmEv";
+  DeviceRecord unlabelled = kernel(5'000, 6'000, {});
+  unlabelled.label = 0;
+  unlabelled.name = "_ZN7moetune12_GLOBAL__N_16routerEv";
+  const DeviceLabel beside{.activity = Activity::expert_copy, .layer = 1, .mark = Mark::beside};
+  const auto of_kind = [](Kind kind, std::int64_t begin_ns, std::int64_t end_ns, DeviceLabel label) {
+    return DeviceRecord{
+        .kind = kind, .begin_ns = begin_ns, .end_ns = end_ns, .label = label.packed(), .stream = 7};
+  };
+  const std::vector<DeviceRecord> records = {
+      of_kind(Kind::fill, 100, 300, op(Row::attention)),
+      product,
+      unlabelled,
+      kernel(5'500, 9'000, beside),
+      kernel(6'000, 7'000, {.activity = Activity::nothing}),
+      of_kind(Kind::copy_to_device, 9'000, 9'500, {.activity = Activity::expert_copy}),
+      of_kind(Kind::copy_on_device, 9'500, 9'700, {.activity = Activity::host_wait})};
+  const Account ours = account(100, 9'700, intervals_of_device(records));
+  const ImportedTrace trace = parse_torch_trace(timeline_of({}, {}, "a run", records), "timeline");
+  EXPECT_TRUE(trace.unmatched_ns.empty());
+  const Account theirs = imported_accounts(trace).at(0).account;
+  EXPECT_EQ(theirs.length_ns, ours.length_ns);
+  EXPECT_EQ(theirs.exposed_ns, ours.exposed_ns);
+  EXPECT_EQ(theirs.hidden_ns, ours.hidden_ns);
+  EXPECT_EQ(theirs.row_ns, ours.row_ns);
+  EXPECT_EQ(ns(ours, Part::router), 3'000);
+  EXPECT_EQ(ns(ours, Row::attention), 200);
+  EXPECT_EQ(ns(ours, Row::other), 1'200);
+  EXPECT_EQ(ns(ours, Part::launch_gaps), 1'700);
+  EXPECT_EQ(ns(ours, Part::expert_loading), 3'500);
 }
 
 std::int64_t fake_ns = 0;

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include <fstream>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "engine/sync_tax/kernel_names.h"
 #include "engine/sync_tax/nsys_reader.h"
 #include "engine/sync_tax/torch_reader.h"
+#include "engine/sync_tax/trace_ranges.h"
 #include "tests/support/message_of.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temporary_directory.h"
@@ -44,10 +46,11 @@ void expect_the_made_up_step(const ImportedTrace& trace) {
   EXPECT_EQ(accounts[0].idle_ns, 0);
   EXPECT_EQ(us(account, Part::compute), 132);
   EXPECT_EQ(us(account, Part::router), 10);
-  EXPECT_EQ(us(account, Part::synchronisation), 22);  // not from the begin of the waits: the copy was still to run
+  // Not from the begin of the waits: the copy was still to run; until what was launched begins.
+  EXPECT_EQ(us(account, Part::synchronisation), 24);
   EXPECT_EQ(us(account, Part::expert_loading), 80);
   EXPECT_EQ(us(account, Part::communication), 16);
-  EXPECT_EQ(us(account, Part::launch_gaps), 16);
+  EXPECT_EQ(us(account, Part::launch_gaps), 14);
   EXPECT_EQ(account.hidden_ns[static_cast<std::size_t>(Part::expert_loading)], 20'000);
   EXPECT_EQ(row_us(account, Row::attention), 40);
   EXPECT_EQ(row_us(account, Row::gate_up), 80);
@@ -114,9 +117,64 @@ TEST(TraceImport, DevicesAreApart) {
   builder.host_call(10, 1, "cudaGraphLaunch", 25, 28);
   const std::vector<ImportedAccount> accounts = imported_accounts(builder.finish());
   ASSERT_EQ(accounts.size(), 2U);
-  EXPECT_EQ(accounts[0].account.exposed_ns[static_cast<std::size_t>(Part::synchronisation)], 18);
+  EXPECT_EQ(accounts[0].account.exposed_ns[static_cast<std::size_t>(Part::synchronisation)], 20);
   EXPECT_EQ(accounts[1].account.exposed_ns[static_cast<std::size_t>(Part::communication)], 40);
   EXPECT_EQ(accounts[1].account.exposed_ns[static_cast<std::size_t>(Part::synchronisation)], 0);
+}
+
+// The same step, of kernels that all have one name, replayed from a graph: tests/traces/make_traces.py.
+TEST(TraceImport, KernelsOfAGraphBelongToTheRangeTheirNodesWereCapturedIn) {
+  const ImportedTrace trace = read_nsys_export(trace_file("nsys_ranges.sqlite"));
+  EXPECT_TRUE(trace.unmatched_ns.empty());
+  const Account one = imported_accounts(trace).at(0).account;
+  EXPECT_EQ(one.length_ns, 100'000);
+  EXPECT_EQ(row_us(one, Row::attention), 20);
+  EXPECT_EQ(us(one, Part::router), 5);
+  EXPECT_EQ(us(one, Part::expert_loading), 20);
+  EXPECT_EQ(row_us(one, Row::gate_up), 30);
+  EXPECT_EQ(row_us(one, Row::down_combine), 10);
+  EXPECT_EQ(row_us(one, Row::head), 5);
+  EXPECT_EQ(us(one, Part::launch_gaps), 10);
+}
+
+TEST(TraceRanges, TheInnermostRangeOfOursCounts) {
+  TraceRanges ranges;
+  EXPECT_TRUE(ranges.empty());
+  ranges.range(1, "somebody's", 0, 1'000);
+  EXPECT_TRUE(ranges.empty());
+  ranges.range(1, "moetune: gate_up", 100, 200);
+  ranges.range(1, "moetune: router", 0, 500);
+  ranges.range(1, "moetune: head", 100, 110);
+  ranges.range(1, "moetune: dense", 9, 5);  // ends before it begins
+  ranges.range(2, "moetune: attention", 0, 10);
+  const auto row_at = [&](std::int64_t thread, std::int64_t at_ns) {
+    static std::int64_t correlation = 0;
+    ranges.call(7, ++correlation, thread, at_ns);
+    const auto is = ranges.of(7, 0, correlation);
+    return is ? std::optional(is->row) : std::nullopt;
+  };
+  EXPECT_EQ(row_at(1, 50), Row::router);
+  EXPECT_EQ(row_at(1, 100), Row::head);
+  EXPECT_EQ(row_at(1, 110), Row::gate_up);
+  EXPECT_EQ(row_at(1, 200), Row::router);
+  EXPECT_EQ(row_at(1, 500), std::nullopt);
+  EXPECT_EQ(row_at(1, -1), std::nullopt);
+  EXPECT_EQ(row_at(2, 9), Row::attention);
+  EXPECT_EQ(row_at(3, 9), std::nullopt);
+}
+
+TEST(TraceRanges, CopiesOfANodeAreWhatItIs) {
+  TraceRanges ranges;
+  ranges.range(1, "moetune: router", 0, 10);
+  ranges.node(7, 100, 0, 1, 5);
+  ranges.node(7, 200, 100, 1, 50);  // made outside of any range
+  ranges.node(7, 300, 200, 1, 60);
+  ranges.node(7, 400, 500, 1, 5);  // a ring
+  ranges.node(7, 500, 400, 1, 5);
+  EXPECT_EQ(ranges.of(7, 300, 0)->row, Row::router);
+  EXPECT_EQ(ranges.of(8, 300, 0), std::nullopt);  // another process
+  EXPECT_EQ(ranges.of(7, 400, 0), std::nullopt);
+  EXPECT_EQ(ranges.of(7, 600, 0), std::nullopt);
 }
 
 TEST(KernelNames, OfServers) {
