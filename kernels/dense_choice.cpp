@@ -13,8 +13,8 @@ namespace {
 std::atomic<std::int64_t> own_products{0};
 std::atomic<std::int64_t> cublas_products{0};
 
-// What decides is the size of the copy, which is written and read once more however few the tokens are, and how
-// far the own kernels are behind: the farther the fewer rows a matrix has, which goes with its size.
+// What decides is the size of the copy, which is written and read once more however few the tokens are, and
+// how far the own kernels are behind: the farther the fewer rows a matrix has, which goes with its size.
 struct Crossover {
   std::int64_t most_bytes;  // of the matrix in bf16
   std::int64_t least_tokens;
@@ -22,29 +22,31 @@ struct Crossover {
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeastBytes = 1'000'000;  // smaller ones were not measured
 
-// Measured on an H200 with cuBLAS 13.1 (tests/bench/cuda_cublas_bench.cpp, reports/h200/cublas.txt), bf16 and, for three of the
-// shapes, int4, int8 and fp8, whose crossovers lie within a step of those of bf16. Microseconds, own against
-// cuBLAS with copies:
+// Measured on an H200 with cuBLAS 13.1 (tests/bench/cuda_cublas_bench.cpp, reports/h200/cublas.txt), bf16
+// and, for three of the shapes, int4, int8 and fp8, whose crossovers lie within a step of those of bf16.
+// Microseconds, own against cuBLAS with copies:
 //   8 MB    v2lite o   128 tokens 21 11    1,024   32  21    4,096   81   66
 //   17 MB   qwen3 o    128 tokens 36 19    1,024   52  39    4,096  134  119
 //   30 MB   v3 q_a     128 tokens 59 29    1,024   97  69    4,096  286  206
 //   34 MB   mixtral o  128 tokens 40 33    1,024   67  69    4,096  228  210
 //   50 MB   mixtral qkv    512    64 65    1,024  111  98    4,096  321  298
 //   75 MB   v3 q_b                         1,024  147 152    4,096  547  467
-//   235 MB  v3 o                           1,024  376 454    4,096 1294 1271: not worth a quarter of a gigabyte
+//   235 MB  v3 o                           1,024  376 454    4,096 1294 1271: not worth a quarter of a
+//   gigabyte
 // Up to 64 tokens the kernels of decoding are as fast (most_sliced_tokens).
 constexpr Crossover kProducts[] = {{36'000'000, 65}, {64'000'000, 1024}, {96'000'000, 2048}};
 // bytes: of one of the three matrices.
 //   12 MB   v2lite shared   128 tokens 52 42    1,024 143 103    4,096 328 323
 //   29 MB   v3 shared       128 tokens 120 93   1,024 195 218    4,096 645 661
 constexpr Crossover kFeedForwards[] = {{16'000'000, 65}};
-// Kernels without wgmma take 2.4 to 5.3 times as long as cuBLAS.
+// Kernels without wgmma take 2.3 to 5.3 times as long as cuBLAS with copies.
 constexpr Crossover kPortable[] = {{kAny, 65}};
 
 bool pays(std::span<const Crossover> table, const DenseShape& shape, std::int64_t tokens) {
   const std::int64_t bytes = shape.out * shape.in * 2;
   if (bytes < kLeastBytes) return false;
-  const auto at = std::ranges::find_if(table, [&](const Crossover& crossover) { return bytes <= crossover.most_bytes; });
+  const auto at =
+      std::ranges::find_if(table, [&](const Crossover& crossover) { return bytes <= crossover.most_bytes; });
   return at != table.end() && tokens >= at->least_tokens;
 }
 

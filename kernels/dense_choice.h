@@ -20,13 +20,13 @@ struct DenseShape {
   std::int64_t in = 0;
 };
 
-// What cuBLAS is measured against: kernels of wgmma, or those for GPUs that have none. Asks the driver about the
-// first GPU; makes no context. Without one: wgmma.
+// What cuBLAS is measured against: kernels of wgmma, or those for GPUs that have none. Asks the driver about
+// the first GPU; makes no context. Without one: wgmma.
 enum class OwnKernels : std::uint8_t { wgmma, portable };
 OwnKernels own_kernels();
 
-// By the table of crossovers in dense_choice.cpp; it does not ask whether there is a cuBLAS. From some number of
-// tokens on, or never.
+// By the table of crossovers in dense_choice.cpp; it does not ask whether there is a cuBLAS. From some number
+// of tokens on, or never.
 bool cublas_pays(const DenseShape& shape, std::int64_t tokens, OwnKernels own);
 // The same for a feed-forward, gate and up (inner, hidden) and down (hidden, inner): the own kernels need no
 // memory for what lies between them.
@@ -36,12 +36,13 @@ bool cublas_pays_for_ffn(const DenseShape& gate, std::int64_t tokens, OwnKernels
 const std::string& why_no_cublas();
 // "cuBLAS 13.0.2", empty where there is none.
 std::string cublas_name();
-// How many times as long the own kernels of wgmma take for a product that cuBLAS gets, at most: reports/h200/cublas.txt,
-// keys of Qwen3.
+// How many times as long the own kernels of wgmma take for a product that cuBLAS gets, at most:
+// reports/h200/cublas.txt, keys of Qwen3.
 inline constexpr double kMostLostWithoutCublas = 2.2;
 
 // Scratch memory of such a product: where its parts begin, and the bytes of all.
-inline constexpr std::int64_t kCublasWorkspaceBytes = std::int64_t{32} << 20;  // what cuBLAS itself takes on Hopper
+inline constexpr std::int64_t kCublasWorkspaceBytes = std::int64_t{32}
+                                                      << 20;  // what cuBLAS itself takes on Hopper
 struct CublasScratch {
   std::int64_t workspace = 0;
   std::int64_t weights = 0;      // bf16, rows of whole chunks

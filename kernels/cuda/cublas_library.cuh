@@ -1,4 +1,4 @@
-// cuBLASLt's functions, opened at run time: it is ten times the size of a bundle.
+// cuBLASLt's functions, opened at run time: it is twenty times the size of a bundle.
 #pragma once
 
 #include <cublasLt.h>

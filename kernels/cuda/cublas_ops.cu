@@ -42,14 +42,16 @@ bool takes_cublas(const PromptPart* parts, int count, int tokens) {
 }
 
 bool takes_cublas_for_ffn(const MatrixLayout& gate, int tokens) {
-  return takes(tokens, [&] { return cublas_pays_for_ffn({gate.type, gate.out, gate.in}, tokens, own_kernels()); });
+  return takes(tokens,
+               [&] { return cublas_pays_for_ffn({gate.type, gate.out, gate.in}, tokens, own_kernels()); });
 }
 
 namespace {
 
 // bring(to, width): activations as rows of bf16, enqueued behind the copy of the weights.
 template <class Bring>
-void multiply(Cuda& cuda, int tokens, const PromptPart* parts, int count, bool accumulates, const Bring& bring) {
+void multiply(Cuda& cuda, int tokens, const PromptPart* parts, int count, bool accumulates,
+              const Bring& bring) {
   const DenseShape shape = shape_of(parts, count);
   const int width = untiled_width(parts[0].layout);
   const CublasScratch places = cublas_scratch(shape, tokens);
@@ -63,11 +65,19 @@ void multiply(Cuda& cuda, int tokens, const PromptPart* parts, int count, bool a
   int product_count = 0;
   int row = 0;
   for (int first = 0; first < count;) {
-    row = (row + kTileRows - 1) / kTileRows * kTileRows;  // so that weights and biases of a product are aligned
+    row =
+        (row + kTileRows - 1) / kTileRows * kTileRows;  // so that weights and biases of a product are aligned
     CublasProduct& product = products[static_cast<std::size_t>(product_count++)];
-    product = {.w = w + std::int64_t{row} * width, .x = x16, .y = parts[first].y.data, .y_stride = parts[first].y.stride,
-               .out = 0, .tokens = tokens,
-               .width = width, .bias = nullptr, .accumulates = accumulates, .workspace = scratch};
+    product = {.w = w + std::int64_t{row} * width,
+               .x = x16,
+               .y = parts[first].y.data,
+               .y_stride = parts[first].y.stride,
+               .out = 0,
+               .tokens = tokens,
+               .width = width,
+               .bias = nullptr,
+               .accumulates = accumulates,
+               .workspace = scratch};
     const int first_row = row;
     const int end = first + joined(parts, count, first);
     for (; first < end; ++first) {
@@ -97,7 +107,8 @@ void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, in
 }
 
 void cublas_ffn(Cuda& cuda, const CublasFfn& op) {
-  const PromptPart first[] = {{op.gate, op.gate_data, nullptr, op.gated}, {op.up, op.up_data, nullptr, op.upped}};
+  const PromptPart first[] = {{op.gate, op.gate_data, nullptr, op.gated},
+                              {op.up, op.up_data, nullptr, op.upped}};
   const PromptPart down{op.down, op.down_data, nullptr, op.y};
   cublas_products(cuda, op.x, op.tokens, first, 2, false);
   multiply(cuda, op.tokens, &down, 1, true, [&](__nv_bfloat16* to, int width) {

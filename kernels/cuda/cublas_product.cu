@@ -63,7 +63,8 @@ cublasLtMatmulAlgo_t choose(cublasLtHandle_t handle, const Plan& plan, const Cub
   cublasLtMatmulPreference_t preference = nullptr;
   cublas().check(cublas().create_preference(&preference), "describing what is wanted");
   const auto want = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    cublas().check(cublas().set_preference(preference, attribute, &value, sizeof(value)), "saying what is wanted");
+    cublas().check(cublas().set_preference(preference, attribute, &value, sizeof(value)),
+                   "saying what is wanted");
   };
   want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kCublasWorkspaceBytes});
   const std::uint32_t alignment = alignment_of(op.y);
@@ -71,8 +72,8 @@ cublasLtMatmulAlgo_t choose(cublasLtHandle_t handle, const Plan& plan, const Cub
   want(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment);
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
-  const cublasStatus_t status = cublas().choose(handle, plan.product, plan.w, plan.x, plan.y, plan.y, preference, 1,
-                                                &found, &count);
+  const cublasStatus_t status =
+      cublas().choose(handle, plan.product, plan.w, plan.x, plan.y, plan.y, preference, 1, &found, &count);
   cublas().destroy_preference(preference);
   cublas().check(status, "choosing an algorithm");
   if (count == 0) throw std::runtime_error("cuBLAS: no algorithm for a product of this shape");
@@ -81,7 +82,8 @@ cublasLtMatmulAlgo_t choose(cublasLtHandle_t handle, const Plan& plan, const Cub
 
 Plan make_plan(cublasLtHandle_t handle, const CublasProduct& op) {
   Plan plan;
-  cublas().check(cublas().create_product(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+  cublas().check(cublas().create_product(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                 "describing a product");
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
   if (op.bias != nullptr) {
     set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
@@ -166,7 +168,9 @@ const std::string& why_no_cublas() {
 }
 std::string cublas_name() { return ""; }
 
-void cuda::cublas_product(Cuda&, const CublasProduct&) { throw std::runtime_error("cuBLAS: " + why_no_cublas()); }
+void cuda::cublas_product(Cuda&, const CublasProduct&) {
+  throw std::runtime_error("cuBLAS: " + why_no_cublas());
+}
 
 }  // namespace moetune
 

@@ -21,8 +21,8 @@ struct CublasProduct {
   bool accumulates;
   void* workspace;  // kCublasWorkspaceBytes of device memory, 256-byte aligned
 };
-// Allocates no device memory, so that it can be captured. Throws std::runtime_error where why_no_cublas() says
-// something, and with cuBLAS's own words where it refuses.
+// Allocates no device memory, so that it can be captured. Throws std::runtime_error where why_no_cublas()
+// says something, and with cuBLAS's own words where it refuses.
 void cublas_product(Cuda& cuda, const CublasProduct& op);
 
 }  // namespace moetune::cuda

@@ -48,8 +48,9 @@ struct CuptiLibrary {
 
   CuptiLibrary() {
     const std::string file = "libcupti.so." + std::to_string(kMajor);
-    void* handle = open_toolkit_library(file, {"/lib64/", "/extras/CUPTI/lib64/", "/targets/x86_64-linux/lib/"},
-                                        "lib64 or extras/CUPTI/lib64", problem);
+    void* handle =
+        open_toolkit_library(file, {"/lib64/", "/extras/CUPTI/lib64/", "/targets/x86_64-linux/lib/"},
+                             "lib64 or extras/CUPTI/lib64", problem);
     if (handle == nullptr) return;
     load(handle, "cuptiGetVersion", version);
     load(handle, "cuptiGetTimestamp", timestamp);

@@ -31,8 +31,9 @@ struct Work {
 
 // 16 bytes of a lane's two rows: eight neighbouring columns, from x_offset(lane % 4, i) of the chunk.
 template <NumberType type, int i>
-__device__ __forceinline__ void store_columns(const WeightFragments<type>& weights, const float (&row_scale)[2],
-                                              __nv_bfloat16* const (&rows)[2], int chunk) {
+__device__ __forceinline__ void store_columns(const WeightFragments<type>& weights,
+                                              const float (&row_scale)[2], __nv_bfloat16* const (&rows)[2],
+                                              int chunk) {
   std::uint32_t a[2][4];
   weights.template operands<i % 2, i / 2 == 1>(a);
   const int column = chunk * Format<type>::kChunk + x_offset<type>(static_cast<int>(threadIdx.x % 4), i);
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(32 * kWarps) untile_rows(const __grid_constant
     const int row = tile_index * 16 + side * 8 + lane / 4;
     rows[side] = row < part.out ? work.to + std::int64_t{part.first_row + row} * work.width : nullptr;
     if constexpr (type == NumberType::int8)
-      row_scale[side] = reinterpret_cast<const float*>(tile + std::int64_t{work.chunks} * kChunkBytes)[side * 8 + lane / 4];
+      row_scale[side] =
+          reinterpret_cast<const float*>(tile + std::int64_t{work.chunks} * kChunkBytes)[side * 8 + lane / 4];
   }
   constexpr WarpRows kRows = {{0, 0}, {0, 1}};
   bool has_waited = false;
@@ -79,7 +81,8 @@ __global__ void __launch_bounds__(32 * kWarps) untile_rows(const __grid_constant
     WeightFragments<type> weights[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i)
-      weights[i].template load<0, false>(tile + std::int64_t{min(chunk + i, end - 1)} * kChunkBytes, kRows, true);
+      weights[i].template load<0, false>(tile + std::int64_t{min(chunk + i, end - 1)} * kChunkBytes, kRows,
+                                         true);
     if (!has_waited) wait_for_previous();  // weights are never written; scratch memory is
     has_waited = true;
 #pragma unroll
@@ -96,8 +99,7 @@ __global__ void __launch_bounds__(32 * kWarps) untile_rows(const __grid_constant
   if (!has_waited) wait_for_previous();
   if (work.biases != nullptr && blockIdx.y == 0 && threadIdx.x < 16) {
     const int row = tile_index * 16 + static_cast<int>(threadIdx.x);
-    if (row < part.out)
-      work.biases[part.first_row + row] = part.bias != nullptr ? part.bias[row] : 0.0F;
+    if (row < part.out) work.biases[part.first_row + row] = part.bias != nullptr ? part.bias[row] : 0.0F;
   }
 }
 

@@ -1,14 +1,14 @@
-// Dense products of whole models on a GPU, three ways: this engine's own kernels; cuBLAS as the engine uses it,
-// with weights copied out of their tiles and activations rounded; cuBLAS alone on rows of bf16 that are there
-// already, which is the limit. Each in one CUDA graph over matrices of its own, so that no weight is in the L2
-// cache when it is read.
+// Dense products of whole models on a GPU, three ways: this engine's own kernels; cuBLAS as the engine uses
+// it, with weights copied out of their tiles and activations rounded; cuBLAS alone on rows of bf16 that are
+// there already, which is the limit. Each in one CUDA graph over matrices of its own, so that no weight is in
+// the L2 cache when it is read.
 //
 //   cuda_cublas_bench [model ...] [tokens=64,72,128,256,512,1024,2048,4096] [types=bf16] [path=best|portable]
 //
 // model: qwen3, mixtral, v3, v2lite, gpt-oss, llama3 or all. Prints microseconds, which of the first two the
-// engine takes and how far that is from the third; below each product from how many tokens on cuBLAS was faster:
-// kernels/dense_choice.cpp holds what follows from that. A feed-forward (ffn) is three products; by cuBLAS what
-// lies between them goes through memory as f32.
+// engine takes and how far that is from the third; below each product from how many tokens on cuBLAS was
+// faster: kernels/dense_choice.cpp holds what follows from that. A feed-forward (ffn) is three products; by
+// cuBLAS what lies between them goes through memory as f32.
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
@@ -83,7 +83,8 @@ class Bench {
     const Tensor x = memory_.tensor(NumberType::f32, {tokens, product.in});
     const std::vector<float> numbers(static_cast<std::size_t>(x.elements()), 0.25F);
     memory_.put(x, numbers.data());
-    const Tensor both = memory_.tensor(NumberType::f32, {tokens, product.is_ffn ? 2 * product.out : product.out});
+    const Tensor both =
+        memory_.tensor(NumberType::f32, {tokens, product.is_ffn ? 2 * product.out : product.out});
     const Tensor inner = both.columns(0, product.out);
     const Tensor upped = product.is_ffn ? both.columns(product.out, product.out) : inner;
     const Tensor y = product.is_ffn ? memory_.tensor(NumberType::f32, {tokens, product.in}) : inner;
@@ -97,8 +98,13 @@ class Bench {
     };
     const auto one = [&](const Layer& layer) { run(device_, Gemm{.x = x, .w = layer.first, .y = y}); };
     const auto fused = [&](const Layer& layer) {
-      run(device_, FeedForward{.x = x, .gate = layer.first, .up = layer.up, .down = layer.down, .gated = inner,
-                               .upped = upped, .y = y});
+      run(device_, FeedForward{.x = x,
+                               .gate = layer.first,
+                               .up = layer.up,
+                               .down = layer.down,
+                               .gated = inner,
+                               .upped = upped,
+                               .y = y});
     };
     const double own = product.is_ffn ? time(DenseChoice::own, fused) : time(DenseChoice::own, one);
     const double copied = product.is_ffn ? time(DenseChoice::cublas, fused) : time(DenseChoice::cublas, one);
@@ -129,13 +135,14 @@ class Bench {
       alone(layer.up, upped);
       alone(layer.down, y);
     });
-    const double flops = (product.is_ffn ? 6.0 : 2.0) * static_cast<double>(tokens * product.out * product.in);
-    std::printf("%-8s %-10s (%6lld, %5lld) %-5s T=%-5lld own %9.2f us  cuBLAS with copies %9.2f us  alone %9.2f us "
-                "(%5.1f TFLOP/s)  here %-6s here/alone %5.2f\n",
-                product.model, product.name, static_cast<long long>(product.out),
-                static_cast<long long>(product.in), std::string(name_of(type)).c_str(),
-                static_cast<long long>(tokens), own, copied, limit, flops / (limit * 1e6),
-                takes_cublas ? "cuBLAS" : "own", (takes_cublas ? copied : own) / limit);
+    const double flops =
+        (product.is_ffn ? 6.0 : 2.0) * static_cast<double>(tokens * product.out * product.in);
+    std::printf(
+        "%-8s %-10s (%6lld, %5lld) %-5s T=%-5lld own %9.2f us  cuBLAS with copies %9.2f us  alone %9.2f us "
+        "(%5.1f TFLOP/s)  here %-6s here/alone %5.2f\n",
+        product.model, product.name, static_cast<long long>(product.out), static_cast<long long>(product.in),
+        std::string(name_of(type)).c_str(), static_cast<long long>(tokens), own, copied, limit,
+        flops / (limit * 1e6), takes_cublas ? "cuBLAS" : "own", (takes_cublas ? copied : own) / limit);
     std::fflush(stdout);
     if (copied >= own) crossover_ = 0;
     if (copied < own && crossover_ == 0) crossover_ = tokens;
@@ -178,7 +185,8 @@ int main(int argc, char** argv) {
         names.push_back(argument);
     }
     if (!why_no_cublas().empty()) throw std::runtime_error("nothing to compare with: " + why_no_cublas());
-    std::printf("%s, %s kernels of our own\n", cublas_name().c_str(), path.is_portable ? "portable" : "the best");
+    std::printf("%s, %s kernels of our own\n", cublas_name().c_str(),
+                path.is_portable ? "portable" : "the best");
     const auto is_asked = [&](const Product& product) {
       const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
       return has("all") || has(product.model) || has(std::string(product.model) + ":" + product.name);

@@ -24,11 +24,11 @@
 namespace moetune::testing {
 namespace {
 
-// Of the error's norm to the result's. Up to four tokens at a time, and in prompts of up to 63, activations keep sixteen bits of
-// mantissa, so that a step is off by its weights and cache only.
+// Of the error's norm to the result's. Up to four tokens at a time, and in prompts of up to 63, activations
+// keep sixteen bits of mantissa, so that a step is off by its weights and cache only.
 constexpr double kBf16 = 1e-2;
-// In a prompt a weight of fp8 or int4 is rounded to bf16 together with its scale. Not so int8, whose rows have one scale each,
-// and mxfp4, whose scales are powers of two.
+// In a prompt a weight of fp8 or int4 is rounded to bf16 together with its scale. Not so int8, whose rows
+// have one scale each, and mxfp4, whose scales are powers of two.
 constexpr double kScaledPrompt = 2e-2;
 constexpr double kFreeKl = 1e-3;
 
@@ -197,8 +197,9 @@ TEST_P(CudaEngine, KvTypes) {
   }
 }
 
-// A cache of bytes is another model, the same one on both sides. But what stands before a cache differs in its last bits, a number
-// then rounds the other way here and there, and is as far off as the type's own rounding: no further than that are the logits.
+// A cache of bytes is another model, the same one on both sides. But what stands before a cache differs in
+// its last bits, a number then rounds the other way here and there, and is as far off as the type's own
+// rounding: no further than that are the logits.
 TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
   const Golden model = golden(GetParam());
   const Routing routing = on_the_cpu(model).routing;
@@ -215,8 +216,10 @@ TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
     EXPECT_LE(own, most) << type;
     Engine engine = gpu_engine(model, {{"kv_type", type}});
     replay_routing(engine, routing);
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected), own + kBf16) << type << " prefill";
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected), own + kBf16) << type << " decode";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected), own + kBf16)
+        << type << " prefill";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected), own + kBf16)
+        << type << " decode";
   }
 }
 

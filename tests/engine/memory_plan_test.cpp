@@ -105,7 +105,8 @@ TEST(MemoryPlan, CountsWhatCublasTakes) {
   EXPECT_LT(few, kCublasWorkspaceBytes);
   const std::int64_t many = op_scratch_bytes(spec, options, whole, 4096);
   ASSERT_TRUE(cublas_pays(o, 4096, own_kernels()));
-  if (!why_no_cublas().empty()) GTEST_SKIP() << "without cuBLAS there is nothing to count: " << why_no_cublas();
+  if (!why_no_cublas().empty())
+    GTEST_SKIP() << "without cuBLAS there is nothing to count: " << why_no_cublas();
   EXPECT_GE(many, cublas_scratch(o, 4096).bytes);
   EXPECT_EQ(op_scratch_bytes(spec, EngineOptions{}, whole, 4096), 0) << "a CPU has none";
 }

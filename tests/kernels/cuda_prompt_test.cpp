@@ -175,8 +175,8 @@ TEST_F(CudaPrompt, NormAndThreeProducts) {
   }
 }
 
-// Results side by side are one product of cuBLAS's, and biases find their columns; others are products of their
-// own. Recorded into a graph, the sums are the same bits.
+// Results side by side are one product of cuBLAS's, and biases find their columns; others are products of
+// their own. Recorded into a graph, the sums are the same bits.
 TEST_F(CudaPrompt, ProductsSideBySideByCublas) {
   const Path& path = kPaths[4];
   ASSERT_TRUE(uses_cublas(path));
