@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <span>
 
 #include "kernels/tile_layout.h"
@@ -19,7 +18,6 @@ struct Crossover {
   std::int64_t most_bytes;  // of the matrix in bf16
   std::int64_t least_tokens;
 };
-constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeastBytes = 1'000'000;  // smaller ones were not measured
 
 // Measured on an H200 with cuBLAS 13.1 (tests/bench/cuda_cublas_bench.cpp, reports/h200/cublas.txt), bf16
@@ -39,8 +37,9 @@ constexpr Crossover kProducts[] = {{36'000'000, 65}, {64'000'000, 1024}, {96'000
 //   12 MB   v2lite shared   128 tokens 52 42    1,024 143 103    4,096 328 323
 //   29 MB   v3 shared       128 tokens 120 93   1,024 195 218    4,096 645 661
 constexpr Crossover kFeedForwards[] = {{16'000'000, 65}};
-// Kernels without wgmma take 2.3 to 5.3 times as long as cuBLAS with copies.
-constexpr Crossover kPortable[] = {{kAny, 65}};
+// Kernels without wgmma take 2.3 to 5.3 times as long as cuBLAS with copies. Larger matrices would be heads, whose
+// scratch memory every step would have to keep for the few that want many logits.
+constexpr Crossover kPortable[] = {{128'000'000, 65}};
 
 bool pays(std::span<const Crossover> table, const DenseShape& shape, std::int64_t tokens) {
   const std::int64_t bytes = shape.out * shape.in * 2;
