@@ -216,13 +216,13 @@ void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
 }
 
 FeedForward dense_of(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
-  const std::int64_t inner = weights.gate.layout.out;
+  const GatedRows between = gated_rows(rank.scratch, x.dim(0), weights.gate.layout.out);
   return {.x = x,
           .gate = weights.gate,
           .up = weights.up,
           .down = weights.down,
-          .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-          .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+          .gated = between.gated,
+          .upped = between.upped,
           .y = y};
 }
 

@@ -18,7 +18,20 @@ constexpr std::int64_t kMostSmallTokens = 8;
 void run(Cuda& cuda, const FeedForward& op) {
   const auto tokens = static_cast<int>(op.x.dim(0));
   if (tokens == 0) return;
-  if (cuda::is_uniform(op) && cuda::takes_prompt(tokens))
+  const bool takes_prompt = cuda::is_uniform(op) && cuda::takes_prompt(tokens);
+  if (takes_prompt && cuda::takes_cublas_for_ffn(op.gate.layout, tokens))
+    return cuda::cublas_ffn(cuda, {.x = cuda::rows_of(op.x),
+                                   .tokens = tokens,
+                                   .gate = op.gate.layout,
+                                   .up = op.up.layout,
+                                   .down = op.down.layout,
+                                   .gate_data = op.gate.data,
+                                   .up_data = op.up.data,
+                                   .down_data = op.down.data,
+                                   .gated = cuda::rows_of(op.gated),
+                                   .upped = cuda::rows_of(op.upped),
+                                   .y = cuda::rows_of(op.y)});
+  if (takes_prompt)
     return cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
                                    .tokens = tokens,
                                    .gate = op.gate.layout,
