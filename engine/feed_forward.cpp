@@ -216,12 +216,19 @@ void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
   with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) { run(rank.device, ffn); });
 }
 
+// By the same kernels. Its rows are scratch, and with one rank the tensor that other ranks would add up is
+// nobody's.
+void read_once_more(Rank& rank, const ExpertFfn& ffn, const Chosen& chosen, const Tensor& y) {
+  ExpertFfn once_more = ffn;
+  once_more.after_gate_up = nullptr;
+  if (rank.group != nullptr) return run(rank.device, once_more);
+  const Tensor nowhere = first_rows(rank.scratch.output, {y.dim(0), y.dim(1)});
+  run(rank.device, RoutedFfn{.ffn = once_more, .weights = chosen.weights, .y = nowhere});
+}
+
 void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
   with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
-    // Its rows are scratch: written more than once they change nothing.
-    ExpertFfn once_more = ffn;
-    once_more.after_gate_up = nullptr;
-    for (int more = 1; more < rank.injected.expert_reads; ++more) run(rank.device, once_more);
+    for (int more = 1; more < rank.injected.expert_reads; ++more) read_once_more(rank, ffn, chosen, y);
     run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
   });
 }
