@@ -154,7 +154,9 @@ TEST_P(CudaTax, LossesThatArePutInAreRecordedWhereTheyBelong) {
   const auto launches = std::ranges::count_if(records_, [](const DeviceRecord& one) {
     return one.kind == DeviceRecord::Kind::host_call && is_graph_launch(one.name);
   });
-  if (GetParam().graph && engine_->spec().layers > 1) EXPECT_GE(launches, 2 * (kSteps - 1));
+  if (GetParam().graph && engine_->spec().layers > 1) {
+    EXPECT_GE(launches, 2 * (kSteps - 1));
+  }
   for (const RecordedStep& step : std::span(recorder.steps()).subspan(2)) {
     const Account one = account(step.begin_ns, step.end_ns, recorder.intervals_of(step));
     EXPECT_GE(one.exposed_ns[static_cast<std::size_t>(Part::synchronisation)], 50'000);
