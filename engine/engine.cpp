@@ -149,7 +149,9 @@ struct Engine::Impl {
   void make_prefetcher(Rank& rank) {
     rank.prefetcher.reset();
     if (options.prefetch != Prefetch::none && rank.cache && !rank.cache->is_resident())
-      rank.prefetcher = std::make_unique<Prefetcher>(rank.device, spec, options.prefetch, limits.sequences);
+      rank.prefetcher = std::make_unique<Prefetcher>(
+          rank.device, spec, options.prefetch,
+          Prefetcher::For{limits.sequences, limits.step_tokens, rank.cache->looks_up_on_device()});
   }
   void make_kv(Rank& rank) {
     rank.kv = {};
@@ -369,6 +371,7 @@ RunStats Engine::Impl::stats() const {
     stats.expert_lookups = counters.lookups;
     stats.expert_hits = counters.hits;
     stats.expert_misses = counters.misses;
+    stats.expert_missing_layers = counters.missing_layers;
     stats.expert_evictions = counters.evictions;
     stats.experts_rerouted += counters.rerouted;
     stats.expert_load_seconds = counters.load_seconds + (first.host_experts ? first.host_experts->seconds() : 0.0);

@@ -83,6 +83,7 @@ void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids, 
   ++layer_steps_;
   pending_.clear();
   counters_.lookups += static_cast<std::int64_t>(ids.size());
+  const std::int64_t misses_before = counters_.misses;
   for (const std::int32_t expert : ids) {
     std::uint32_t& seen = seen_[static_cast<std::size_t>(expert)];
     if (seen == layer_steps_) continue;
@@ -90,6 +91,7 @@ void ExpertCache::begin_layer(int moe_layer, std::span<const std::int32_t> ids, 
     pending_.push_back(expert);
     ++(directory_.look_up(moe_layer, expert) ? counters_.hits : counters_.misses);
   }
+  counters_.missing_layers += counters_.misses > misses_before ? 1 : 0;
   settle_ahead();
 }
 
@@ -206,6 +208,7 @@ ExpertCache::Counters ExpertCache::counters() const {
   return {.lookups = there.lookups,
           .hits = there.hits,
           .misses = there.misses,
+          .missing_layers = there.missing_layers,
           .evictions = there.evictions,
           .rerouted = counters.rerouted,
           .bytes_read = there.fetched * layout().bytes,

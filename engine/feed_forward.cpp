@@ -202,18 +202,27 @@ ExpertFfn ffn_of(const Rank& rank, const Tensor& x, const Chosen& chosen) {
           .rows = first_rows(rank.scratch.expert_rows, {x.dim(0), rank.top_k, x.dim(1)})};
 }
 
-// Calls body with an op's scope and the experts of the running wave, whose two products a CPU tells apart.
-template <class Body>
-void with_wave(Rank& rank, const Tensor& x, const Chosen& chosen, const Body& body) {
+// Does anybody ask which product runs: an account of a token's time, or a profiler that is attached?
+bool is_watched(const Rank& rank) { return rank.recorder != nullptr || tool_watches(); }
+
+// The experts of the running wave, whose two products a CPU tells apart.
+void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
   OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
   const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
   ExpertFfn ffn = ffn_of(rank, x, chosen);
-  if (rank.recorder != nullptr || tool_watches()) ffn.after_gate_up = &gate_up_is_done;
-  body(ffn);
+  if (is_watched(rank)) ffn.after_gate_up = &gate_up_is_done;
+  run(rank.device, ffn);
 }
 
-void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
-  with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) { run(rank.device, ffn); });
+FeedForward dense_of(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
+  const std::int64_t inner = weights.gate.layout.out;
+  return {.x = x,
+          .gate = weights.gate,
+          .up = weights.up,
+          .down = weights.down,
+          .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
+          .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+          .y = y};
 }
 
 // By the same kernels. Its rows are scratch, and with one rank the tensor that other ranks would add up is
@@ -226,11 +235,20 @@ void read_once_more(Rank& rank, const ExpertFfn& ffn, const Chosen& chosen, cons
   run(rank.device, RoutedFfn{.ffn = once_more, .weights = chosen.weights, .y = nowhere});
 }
 
-void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Tensor& y) {
-  with_wave(rank, x, chosen, [&](const ExpertFfn& ffn) {
-    for (int more = 1; more < rank.injected.expert_reads; ++more) read_once_more(rank, ffn, chosen, y);
-    run(rank.device, RoutedFfn{.ffn = ffn, .weights = chosen.weights, .y = y});
-  });
+// shared: of the layer, may be empty.
+void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const FeedForwardWeights& shared,
+                     const Tensor& y) {
+  OpScope scope(rank.recorder, Activity::compute, Row::gate_up);
+  const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
+  const std::function<void()> shared_begins = [&] { scope.go_on_with(Row::shared); };
+  ExpertFfn ffn = ffn_of(rank, x, chosen);
+  for (int more = 1; more < rank.injected.expert_reads; ++more) read_once_more(rank, ffn, chosen, y);
+  if (is_watched(rank)) ffn.after_gate_up = &gate_up_is_done;
+  const RoutedFfn routed{.ffn = ffn, .weights = chosen.weights, .y = y};
+  if (shared.gate.empty()) return run(rank.device, routed);
+  run(rank.device, MoeFfn{.routed = routed,
+                          .shared = dense_of(rank, shared, x, y),
+                          .before_shared = is_watched(rank) ? &shared_begins : nullptr});
 }
 
 // The device looks up and fetches: what that takes is loading, whether something was missing or not. The next
@@ -282,18 +300,25 @@ void run_here_and_outside(Rank& rank, const Tensor& x, const Chosen& chosen, int
   });
 }
 
-// Where one wave is enough whatever was routed, the ops are those of the resident model, whose kernels for
-// one token sum the choices up as they go.
-void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, int moe_layer,
-                 const Tensor& y) {
+void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
+  run(rank, row, dense_of(rank, weights, x, y));
+}
+
+// With the layer's shared ones, if it has any. Where one wave is enough whatever was routed, the ops are
+// those of the resident model, whose kernels for one token sum all of them up as they go.
+void run_experts(Rank& rank, const FeedForwardWeights& shared, const Tensor& x, const Chosen& chosen,
+                 int layer, int moe_layer, const Tensor& y) {
   const bool device_decides = rank.cache->looks_up_on_device();
-  if (!device_decides && !rank.host_must_know()) return run_resident_experts(rank, x, moe_layer, y);
+  if (!device_decides && !rank.host_must_know()) {
+    rank.cache->begin_resident_layer(moe_layer);
+    return run_all_at_once(rank, x, chosen, shared, y);
+  }
   const int waves = rank.cache->waves_at_most(moe_layer, x.dim(0), rank.top_k);
   if (rank.cache->leaves_some_outside()) {
     run_here_and_outside(rank, x, chosen, moe_layer);
   } else if (waves == 1) {
     if (device_decides) look_up_on_device(rank, x, chosen, layer, moe_layer, 0, 1);
-    return run_all_at_once(rank, x, chosen, y);
+    return run_all_at_once(rank, x, chosen, shared, y);
   } else if (device_decides) {
     run_waves_of_device(rank, x, chosen, layer, moe_layer, waves);
   } else {
@@ -301,18 +326,7 @@ void run_experts(Rank& rank, const Tensor& x, const Chosen& chosen, int layer, i
   }
   run(rank, Row::down_combine,
       Combine{.rows = ffn_of(rank, x, chosen).rows, .weights = chosen.weights, .y = y});
-}
-
-void run_dense(Rank& rank, const FeedForwardWeights& weights, Row row, const Tensor& x, const Tensor& y) {
-  const std::int64_t inner = weights.gate.layout.out;
-  run(rank, row,
-      FeedForward{.x = x,
-                  .gate = weights.gate,
-                  .up = weights.up,
-                  .down = weights.down,
-                  .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-                  .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
-                  .y = y});
+  if (!shared.gate.empty()) run_dense(rank, shared, Row::shared, x, y);
 }
 
 }  // namespace
@@ -342,7 +356,7 @@ void run_resident_experts(Rank& rank, const Tensor& x, int moe_layer, const Tens
   const Chosen chosen{first_rows(rank.scratch.expert_ids, {x.dim(0), rank.top_k}),
                       first_rows(rank.scratch.expert_weights, {x.dim(0), rank.top_k})};
   rank.cache->begin_resident_layer(moe_layer);
-  run_all_at_once(rank, x, chosen, y);
+  run_all_at_once(rank, x, chosen, {}, y);
 }
 
 void run_shared_experts(Rank& rank, const LayerWeights& weights, const Tensor& x, const Tensor& y) {
@@ -356,8 +370,7 @@ void mixture_of_experts(Rank& rank, const LayerWeights& weights, int layer, int 
   if (rank.host_must_know())
     on_host(rank, [&rank, chosen, x, layer, moe_layer] { host_part(rank, chosen, x, layer, moe_layer); });
   const Tensor output = begin_half_layer(rank, tokens);
-  run_experts(rank, x, chosen, layer, moe_layer, output);
-  if (!weights.shared.gate.empty()) run_dense(rank, weights.shared, Row::shared, x, output);
+  run_experts(rank, weights.shared, x, chosen, layer, moe_layer, output);
 }
 
 }  // namespace moetune

@@ -49,7 +49,10 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
     if (cache.layers == 0) continue;
     const ExpertCache::Missing missing = missing_experts(spec, options);
     plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert, missing);
-    if (!is_resident) plan.scratch_bytes += Prefetcher::bytes_of(spec, options.prefetch, limits.sequences);
+    const bool device_guesses = missing == ExpertCache::Missing::fetched_by_device;
+    if (!is_resident)
+      plan.scratch_bytes +=
+          Prefetcher::bytes_of(spec, options.prefetch, {limits.sequences, limits.step_tokens, device_guesses});
     if (!is_resident) plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts * expert.bytes;
     if (missing == ExpertCache::Missing::stays_outside)  // the host's own copy
       plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts *

@@ -173,8 +173,6 @@ Rule prefetch_rule(const ModelSpec& spec, const EngineOptions& options) {
   const std::string found = fmt::format("{} with miss={}", knob_named("prefetch").get(options), knob_named("miss").get(options));
   if (missing == Missing::stays_outside)
     return Objection{"prefetch", found + ": what has no slot is computed where it is", "none, or miss=dma, miss=pull"};
-  if (options.prefetch != Prefetch::repeat && options.prefetch != Prefetch::next_gate)
-    return Objection{"prefetch", found + ": its counts are the host's, which is not asked", "none, repeat, next_gate, or miss=dma"};
   if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
     return Objection{"prefetch", found + " and router=cpu: a step is cut where the host has its part",
                      "none, router=gpu, or miss=dma"};

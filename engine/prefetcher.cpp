@@ -15,6 +15,8 @@ int next_routing_layer(const ModelSpec& spec, int layer) {
   return -1;
 }
 
+bool counts(Prefetch kind) { return kind == Prefetch::markov || kind == Prefetch::table; }
+
 }  // namespace
 
 GateAhead::GateAhead(Device& device, const ModelSpec& spec, std::int64_t tokens)
@@ -42,19 +44,25 @@ std::span<const std::int32_t> answer_of_gate(Rank& rank, GateAhead& gate, std::i
   return rank.guessed_ids;
 }
 
-Prefetcher::Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, std::int64_t sequences)
+Prefetcher::Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, const For& steps)
     : kind_(kind),
       predictor_(kind, spec.moe_layer_count(), spec.experts),
-      bytes_(bytes_of(spec, kind, sequences)) {
-  if (kind == Prefetch::next_gate) gate_.emplace_back(device, spec, sequences);
+      bytes_(bytes_of(spec, kind, steps)) {
+  if (kind == Prefetch::next_gate) gate_.emplace_back(device, spec, steps.sequences);
+  if (steps.on_device && counts(kind))
+    on_device_ = std::make_unique<DeviceGuesses>(device, spec, kind, steps.step_tokens, steps.sequences);
 }
 
-std::int64_t Prefetcher::bytes_of(const ModelSpec& spec, Prefetch kind, std::int64_t sequences) {
-  return kind == Prefetch::next_gate ? GateAhead::bytes_of(spec, sequences) : 0;
+std::int64_t Prefetcher::bytes_of(const ModelSpec& spec, Prefetch kind, const For& steps) {
+  if (kind == Prefetch::next_gate) return GateAhead::bytes_of(spec, steps.sequences);
+  return steps.on_device && counts(kind)
+             ? DeviceGuesses::bytes_of(spec, kind, steps.step_tokens, steps.sequences)
+             : 0;
 }
 
 void Prefetcher::forget() {
   predictor_.forget();
+  if (on_device_) on_device_->forget();
   before_.clear();
 }
 
@@ -67,6 +75,9 @@ void Prefetcher::begin_step(Rank& rank, std::int64_t tokens) {
     on_host(rank, [&rank, tokens] { rank.prefetcher->begin_step_on_host(rank, tokens); });
   } else if (kind_ == Prefetch::repeat && rank.is_one_each) {
     rank.cache->fetch_ahead_on_device(0, {}, true);
+  } else if (on_device_ && rank.is_one_each) {
+    const Tensor guesses = on_device_->before_step(first_rows(rank.scratch.ids, {tokens}), rank.top_k);
+    if (!guesses.empty()) rank.cache->fetch_ahead_on_device(0, guesses, true);
   }
 }
 
@@ -90,10 +101,13 @@ void Prefetcher::ask(Rank& rank, int layer, std::int64_t tokens) {
 }
 
 void Prefetcher::after_lookup(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {
+  Tensor guesses;  // empty: what the layer asked for last
+  if (kind_ == Prefetch::next_gate) guesses = first_rows(gate_.front().ids, {tokens, rank.top_k});
+  if (on_device_)  // learns from prompts and from the last layer, too
+    guesses = on_device_->after_choice(moe_layer, first_rows(rank.scratch.expert_ids, {tokens, rank.top_k}),
+                                       first_rows(rank.scratch.ids, {tokens}), rank.is_one_each);
   if (next_routing_layer(*rank.spec, layer) < 0 || !rank.is_one_each) return;
-  const Tensor ids =
-      kind_ == Prefetch::next_gate ? first_rows(gate_.front().ids, {tokens, rank.top_k}) : Tensor();
-  rank.cache->fetch_ahead_on_device(moe_layer + 1, ids, false);
+  rank.cache->fetch_ahead_on_device(moe_layer + 1, guesses, false);
 }
 
 void Prefetcher::after_choice(Rank& rank, int layer, int moe_layer, std::int64_t tokens) {

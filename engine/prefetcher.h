@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/device_guesses.h"
 #include "engine/expert_predictor.h"
 #include "engine/facts/engine_options.h"
 #include "engine/facts/model_spec.h"
@@ -36,9 +38,14 @@ std::span<const std::int32_t> answer_of_gate(Rank& rank, GateAhead& gate, std::i
 
 class Prefetcher {
  public:
-  // sequences: most tokens of a decode step; longer steps are learned from and not guessed for: a prompt asks
-  // for most experts.
-  Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, std::int64_t sequences);
+  // sequences: most tokens of a decode step; longer steps, up to step_tokens, are learned from and not
+  // guessed for: a prompt asks for most experts.
+  struct For {
+    std::int64_t sequences = 1;
+    std::int64_t step_tokens = 1;
+    bool on_device = false;  // the device looks up, so that it guesses too
+  };
+  Prefetcher(Device& device, const ModelSpec& spec, Prefetch kind, const For& steps);
 
   // Before the first layer of a step.
   void begin_step(Rank& rank, std::int64_t tokens);  // recorded too
@@ -51,7 +58,7 @@ class Prefetcher {
   void forget();
 
   // Of device memory.
-  static std::int64_t bytes_of(const ModelSpec& spec, Prefetch kind, std::int64_t sequences);
+  static std::int64_t bytes_of(const ModelSpec& spec, Prefetch kind, const For& steps);
   std::int64_t bytes() const { return bytes_; }
 
  private:
@@ -60,7 +67,8 @@ class Prefetcher {
 
   Prefetch kind_;
   ExpertPredictor predictor_;
-  std::vector<GateAhead> gate_;  // one, or none: only next_gate asks
+  std::vector<GateAhead> gate_;               // one, or none: only next_gate asks
+  std::unique_ptr<DeviceGuesses> on_device_;  // markov and table, where the device looks up
   std::int64_t bytes_ = 0;
   std::vector<std::int32_t> token_ids_;  // of the running step
   std::vector<std::int32_t> before_;     // (tokens, k): what the layer before has chosen

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <utility>
 
 namespace moetune {
@@ -17,6 +18,14 @@ SlotDirectory::SlotDirectory(const Shape& shape) : shape_(shape) {
   times_asked_.assign(experts, 0);
   is_hot_.assign(experts, false);
   hot_of_layer_.resize(static_cast<std::size_t>(shape.layers));
+  const bool has_own = shape.policy == CachePolicy::layer_lru;
+  pools_.resize(has_own ? static_cast<std::size_t>(shape.layers) : 1);
+  for (std::size_t pool = 0; pool < pools_.size(); ++pool) {
+    const Slice share = has_own ? slots_of_layer(static_cast<int>(pool)) : Slice{0, shape.slots};
+    for (std::int64_t slot = share.begin; slot < share.begin + share.count;
+         ++slot)  // ascending: a heap already
+      pools_[pool].free.push_back(static_cast<std::int32_t>(slot));
+  }
 }
 
 std::span<const std::int32_t> SlotDirectory::table(int layer) const {
@@ -45,34 +54,61 @@ std::optional<SlotDirectory::Placement> SlotDirectory::place_if_free(int layer, 
   return place(layer, expert, false);
 }
 
+std::optional<std::int32_t> SlotDirectory::take_free(Pool& pool) {
+  if (pool.free.empty()) return std::nullopt;
+  std::ranges::pop_heap(pool.free, std::greater<>());
+  const std::int32_t slot = pool.free.back();
+  pool.free.pop_back();
+  return slot;
+}
+
+EvictionQueue::Rank SlotDirectory::rank_of(std::int32_t slot) const {
+  const auto expert = static_cast<std::size_t>(slots_[static_cast<std::size_t>(slot)].expert);
+  return {.times_asked = shape_.policy == CachePolicy::lfu ? times_asked_[expert] : 0,
+          .last_asked = last_asked_[expert]};
+}
+
+std::optional<std::int32_t> SlotDirectory::take_victim(Pool& pool) {
+  using Turn = EvictionQueue::Turn;
+  if (pool.nobody_leaves_in_wave == wave_) return std::nullopt;  // what is held stays so
+  const auto victim = pool.queue.take_first(
+      [this](std::int32_t slot) { return rank_of(slot); },
+      [this](std::int32_t index) {
+        Slot& slot = slots_[static_cast<std::size_t>(index)];
+        if (slot.held_in_wave == wave_) return Turn::waits;
+        slot.is_queued = false;
+        return is_hot_[static_cast<std::size_t>(slot.expert)] ? Turn::stays : Turn::leaves;
+      });
+  if (!victim) pool.nobody_leaves_in_wave = wave_;
+  return victim;
+}
+
 std::optional<SlotDirectory::Placement> SlotDirectory::place(int layer, int expert, bool may_evict) {
   const std::size_t wanted = key(layer, expert);
   assert(slot_of_[wanted] < 0);
-  const Slice range =
-      shape_.policy == CachePolicy::layer_lru ? slots_of_layer(layer) : Slice{0, shape_.slots};
-  Slot* chosen = nullptr;
-  for (std::int64_t index = range.begin; index < range.begin + range.count; ++index) {
-    Slot& slot = slots_[static_cast<std::size_t>(index)];
-    if (slot.expert < 0) {  // the first free slot wins
-      chosen = &slot;
-      break;
-    }
-    if (!may_evict || slot.held_in_wave == wave_ || is_hot_[static_cast<std::size_t>(slot.expert)]) continue;
-    if (chosen == nullptr || leaves_before(slot, *chosen)) chosen = &slot;
-  }
-  if (chosen == nullptr) return std::nullopt;
+  Pool& pool = pool_of(layer);
+  std::optional<std::int32_t> chosen = take_free(pool);
+  const bool evicts = !chosen && may_evict;
+  if (evicts) chosen = take_victim(pool);
+  if (!chosen) return std::nullopt;
 
-  const Placement placement{static_cast<int>(chosen - slots_.data()), chosen->expert >= 0};
-  if (placement.evicted) slot_of_[static_cast<std::size_t>(chosen->expert)] = -1;
-  slot_of_[wanted] = placement.slot;
-  *chosen = {static_cast<std::int32_t>(wanted), wave_};
-  return placement;
+  Slot& slot = slots_[static_cast<std::size_t>(*chosen)];
+  if (evicts) slot_of_[static_cast<std::size_t>(slot.expert)] = -1;
+  slot_of_[wanted] = *chosen;
+  slot = {.expert = static_cast<std::int32_t>(wanted), .held_in_wave = wave_, .is_queued = true};
+  pool.queue.push(*chosen, rank_of(*chosen));
+  return Placement{*chosen, evicts};
 }
 
 void SlotDirectory::remove(int layer, int expert) {
   std::int32_t& index = slot_of_[key(layer, expert)];
   assert(index >= 0);
-  slots_[static_cast<std::size_t>(index)] = {};
+  Pool& pool = pool_of(layer);
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  if (slot.is_queued) pool.queue.erase(index);
+  slot = {};
+  pool.free.push_back(index);
+  std::ranges::push_heap(pool.free, std::greater<>());
   index = -1;
 }
 
@@ -84,16 +120,19 @@ int SlotDirectory::slots_for_sure(int layer) const {
   if (shape_.policy == CachePolicy::layer_lru) return static_cast<int>(slots_of_layer(layer).count);
   int kept = 0;  // by hot ones that nobody asks for
   if (shape_.policy == CachePolicy::pinned)
-    for (int other = 0; other < shape_.layers; ++other) kept += static_cast<int>(slots_of_layer(other).count / 2);
+    for (int other = 0; other < shape_.layers; ++other)
+      kept += static_cast<int>(slots_of_layer(other).count / 2);
   return shape_.slots - kept;
 }
 
-bool SlotDirectory::leaves_before(const Slot& a, const Slot& b) const {
-  const auto first = static_cast<std::size_t>(a.expert);
-  const auto second = static_cast<std::size_t>(b.expert);
-  if (shape_.policy == CachePolicy::lfu && times_asked_[first] != times_asked_[second])
-    return times_asked_[first] < times_asked_[second];
-  return last_asked_[first] < last_asked_[second];
+// From now on it leaves by its rank.
+void SlotDirectory::cool_down(int layer, std::int32_t expert_key) {
+  is_hot_[static_cast<std::size_t>(expert_key)] = false;
+  const std::int32_t index = slot_of_[static_cast<std::size_t>(expert_key)];
+  if (index < 0 || slots_[static_cast<std::size_t>(index)].is_queued) return;
+  slots_[static_cast<std::size_t>(index)].is_queued = true;
+  pool_of(layer).queue.push(index, rank_of(index));
+  pool_of(layer).nobody_leaves_in_wave = 0;
 }
 
 // Counts only grow, so the expert that was just asked for is the only one that can enter the hot ones, and
@@ -113,7 +152,7 @@ void SlotDirectory::update_hot(int layer, std::int32_t expert_key) {
     if (coldest == hot.end() || times_asked_[static_cast<std::size_t>(*coldest)] >=
                                     times_asked_[static_cast<std::size_t>(expert_key)])
       return;
-    is_hot_[static_cast<std::size_t>(*coldest)] = false;
+    cool_down(layer, *coldest);
     *coldest = expert_key;
   }
   is_hot_[static_cast<std::size_t>(expert_key)] = true;

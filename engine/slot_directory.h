@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/eviction_queue.h"
 #include "engine/facts/engine_options.h"
 #include "engine/shard.h"
 
@@ -66,18 +67,32 @@ class SlotDirectory {
   struct Slot {
     std::int32_t expert = -1;  // layer * experts + expert; -1: free
     std::uint64_t held_in_wave = 0;
+    bool is_queued = false;
   };
 
   std::size_t key(int layer, int expert) const {
     return static_cast<std::size_t>(layer) * static_cast<std::size_t>(shape_.experts) +
            static_cast<std::size_t>(expert);
   }
-  bool leaves_before(const Slot& a, const Slot& b) const;
+  // Slots that experts of a layer may take from each other: those of the layer, or all.
+  struct Pool {
+    std::vector<std::int32_t> free;  // a heap, the first slot on top
+    EvictionQueue queue;             // those that are taken, except where a hot expert came to the front
+    std::uint64_t nobody_leaves_in_wave = 0;
+  };
+  Pool& pool_of(int layer) {
+    return pools_[shape_.policy == CachePolicy::layer_lru ? static_cast<std::size_t>(layer) : 0];
+  }
+  EvictionQueue::Rank rank_of(std::int32_t slot) const;
+  std::optional<std::int32_t> take_free(Pool& pool);
+  std::optional<std::int32_t> take_victim(Pool& pool);
   std::optional<Placement> place(int layer, int expert, bool may_evict);
   void update_hot(int layer, std::int32_t expert_key);
+  void cool_down(int layer, std::int32_t expert_key);
 
   Shape shape_;
   std::vector<Slot> slots_;
+  std::vector<Pool> pools_;                 // layer_lru: one per layer; else one
   std::vector<std::int32_t> slot_of_;       // per expert of every layer
   std::vector<std::uint64_t> last_asked_;   // per expert of every layer: value of clock_ then
   std::vector<std::uint64_t> times_asked_;  // per expert of every layer

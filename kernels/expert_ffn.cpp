@@ -169,4 +169,10 @@ void run(Cpu& cpu, const RoutedFfn& op) {
   run(cpu, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
 }
 
+void run(Cpu& cpu, const MoeFfn& op) {
+  run(cpu, op.routed);
+  if (op.before_shared != nullptr) (*op.before_shared)();
+  run(cpu, op.shared);
+}
+
 }  // namespace moetune

@@ -1,6 +1,8 @@
 // Which entries there are and where intermediate results lie; the kernels are in cuda/ffn_tiles.cu.
 #include "kernels/expert_ffn.h"
 
+#include "kernels/cuda/everyone.cuh"
+#include "kernels/cuda/ffn_beside.cuh"
 #include "kernels/cuda/ffn_few.cuh"
 #include "kernels/cuda/ffn_many.cuh"
 #include "kernels/cuda/ffn_tiles.cuh"
@@ -120,6 +122,29 @@ void run_rows(Cuda& cuda, const ExpertFfn& op, const FfnWork& work) {
   cuda::run_down(cuda, op.layout.down.type, work, op.rows.f32(), op.rows.stride(0), op.rows.stride(1));
 }
 
+// One token: shared experts in the kernels of the routed ones. False: not this op, and nothing was done.
+bool run_beside(Cuda& cuda, const MoeFfn& op) {
+  const ExpertFfn& ffn = op.routed.ffn;
+  const NumberType type = ffn.layout.gate.type;
+  const NumberType shared_type = op.shared.gate.layout.type;
+  if (ffn.x.dim(0) != 1 || ffn.layout.gate.packing != Packing::tiles || ffn.layout.down.type != type ||
+      !cuda::is_uniform(op.shared) || cuda::takes_prompt(1))
+    return false;
+  FfnWork work = described(ffn);
+  FfnWork shared = cuda::everyone_takes(op.shared);
+  if (!cuda::takes_shared_beside(type, work, shared_type, shared)) return false;
+  const std::int64_t of_routed = work.pairs() * work.activated_stride;
+  work.activated = static_cast<unsigned char*>(cuda.state().scratch(
+      static_cast<std::size_t>(of_routed + shared.activated_stride) * sizeof(float)));
+  shared.activated = work.activated + of_routed * static_cast<std::int64_t>(sizeof(float));
+  work.is_activated_f32 = shared.is_activated_f32 = true;
+  cuda::run_gate_up_beside(cuda, type, work, shared_type, shared);
+  tell_gate_up_is_enqueued(ffn);
+  cuda::run_down_beside(cuda, type, work, shared_type, shared, cuda::rows_of(op.routed.weights),
+                        cuda::rows_of(op.routed.y));
+  return true;
+}
+
 // Four columns a thread, where they lie together.
 __global__ void combine_fours(Rows rows, std::int64_t choice_stride, int k, Rows weights, Rows y,
                               std::int64_t hidden) {
@@ -198,6 +223,13 @@ void run(Cuda& cuda, const RoutedFfn& op) {
                                  cuda::rows_of(op.y));
   run_rows(cuda, op.ffn, work);
   run(cuda, Combine{.rows = op.ffn.rows, .weights = op.weights, .y = op.y});
+}
+
+void run(Cuda& cuda, const MoeFfn& op) {
+  if (op.routed.y.dim(0) == 0 || run_beside(cuda, op)) return;
+  run(cuda, op.routed);
+  if (op.before_shared != nullptr) (*op.before_shared)();
+  run(cuda, op.shared);
 }
 
 void run(Cuda& cuda, const Combine& op) {

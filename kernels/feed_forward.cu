@@ -1,8 +1,8 @@
 // Small steps and large ones: the experts' kernels with one expert that everyone chose. Else products one after the other.
 #include "kernels/feed_forward.h"
 
+#include "kernels/cuda/everyone.cuh"
 #include "kernels/cuda/ffn_few.cuh"
-#include "kernels/cuda/ffn_tiles.cuh"
 #include "kernels/cuda/prompt_ops.cuh"
 #include "kernels/gemm.h"
 #include "kernels/swiglu.h"
@@ -12,18 +12,12 @@ namespace {
 
 constexpr std::int64_t kMostSmallTokens = 8;
 
-bool is_uniform(const FeedForward& op) {
-  const NumberType type = op.gate.layout.type;
-  return op.gate.layout.packing == Packing::tiles && op.up.layout.type == type &&
-         op.down.layout.packing == Packing::tiles && op.down.layout.type == type;
-}
-
 }  // namespace
 
 void run(Cuda& cuda, const FeedForward& op) {
   const auto tokens = static_cast<int>(op.x.dim(0));
   if (tokens == 0) return;
-  if (is_uniform(op) && cuda::takes_prompt(tokens))
+  if (cuda::is_uniform(op) && cuda::takes_prompt(tokens))
     return cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
                                    .tokens = tokens,
                                    .gate = op.gate.layout,
@@ -34,20 +28,13 @@ void run(Cuda& cuda, const FeedForward& op) {
                                    .down_data = op.down.data,
                                    .y = cuda::rows_of(op.y),
                                    .accumulates = true});
-  if (!is_uniform(op) || tokens > kMostSmallTokens) {
+  if (!cuda::is_uniform(op) || tokens > kMostSmallTokens) {
     run(cuda, Gemm{.x = op.x, .w = op.gate, .y = op.gated});
     run(cuda, Gemm{.x = op.x, .w = op.up, .y = op.upped});
     run(cuda, SwiGlu{.gate = op.gated, .up = op.upped, .y = op.gated});
     return run(cuda, Gemm{.x = op.gated, .w = op.down, .y = op.y, .accumulate = true});
   }
-  cuda::FfnWork work{};
-  work.x = cuda::rows_of(op.x);
-  work.gate = cuda::FfnTiles::of(op.gate.layout, op.gate.data);
-  work.up = cuda::FfnTiles::of(op.up.layout, op.up.data);
-  work.down = cuda::FfnTiles::of(op.down.layout, op.down.data);
-  work.entries = {.kind = cuda::FfnEntries::Kind::everyone, .count = 1, .tokens = tokens, .k = 1, .sorted = {},
-                  .ids = nullptr, .slot_of_expert = nullptr, .experts = 0};
-  work.activated_stride = cuda::padded_width(op.down.layout);
+  cuda::FfnWork work = cuda::everyone_takes(op);
   const std::int64_t activated = tokens * work.activated_stride * static_cast<std::int64_t>(sizeof(float));
   work.activated = static_cast<unsigned char*>(cuda.state().scratch(
       static_cast<std::size_t>(activated + tokens * cuda::padded_width(op.gate.layout) * std::int64_t{sizeof(__nv_bfloat16)})));

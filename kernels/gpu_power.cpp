@@ -3,7 +3,6 @@
 #include "kernels/gpu_power.h"
 
 #include <array>
-#include <thread>
 
 #include "kernels/dynamic_library.h"
 
@@ -14,6 +13,7 @@ using Result = int;  // nvmlReturn_t
 constexpr Result kSuccess = 0;
 struct NvmlDevice;  // nvmlDevice_t points to one
 
+constexpr int kSmClock = 1;        // NVML_CLOCK_SM
 constexpr int kThermalPolicy = 1;  // NVML_PERF_POLICY_THERMAL
 struct ViolationTime {             // nvmlViolationTime_t, nanoseconds
   unsigned long long reference = 0;
@@ -31,6 +31,8 @@ struct GpuPower::Library {
   Result (*total_energy)(NvmlDevice*, unsigned long long* millijoules) = nullptr;
   Result (*power_usage)(NvmlDevice*, unsigned* milliwatts) = nullptr;
   Result (*power_limit)(NvmlDevice*, unsigned* milliwatts) = nullptr;
+  Result (*clock)(NvmlDevice*, int kind, unsigned* mhz) = nullptr;
+  Result (*most_clock)(NvmlDevice*, int kind, unsigned* mhz) = nullptr;
 
   explicit Library(const std::string& name) : nvml(name) {}
   Library(const Library&) = delete;
@@ -88,6 +90,8 @@ GpuPower::GpuPower(const std::string& bus_id, const std::string& library)
   }
   nvml.find(nvml.power_usage, "nvmlDeviceGetPowerUsage");
   nvml.find(nvml.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+  nvml.find(nvml.clock, "nvmlDeviceGetClockInfo");
+  nvml.find(nvml.most_clock, "nvmlDeviceGetMaxClockInfo");
   if (is_divided(nvml)) {
     problem_ = "the GPU is divided (MIG): its energy counter counts for all of its parts";
     return;
@@ -135,21 +139,13 @@ std::optional<double> GpuPower::limit_watts() const {
   return static_cast<double>(milliwatts) / 1e3;
 }
 
-std::optional<double> GpuPower::watts_at_rest(std::chrono::milliseconds step,
-                                              std::chrono::milliseconds patience) const {
-  constexpr double noise = 0.02;  // of a reading
-  constexpr int calm_readings = 3;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  std::optional<double> last = watts();
-  for (int calm = 0; last && std::chrono::steady_clock::now() < end;) {
-    std::this_thread::sleep_for(step);
-    const std::optional<double> now = watts();
-    if (!now) return std::nullopt;
-    calm = *now < (1.0 - noise) * *last ? 0 : calm + 1;
-    last = now;
-    if (calm == calm_readings) return last;
-  }
-  return std::nullopt;
+CardReading GpuPower::look() const {
+  const auto clock = [&](auto* function) -> std::optional<int> {
+    unsigned mhz = 0;
+    if (function == nullptr || function(library_->device, kSmClock, &mhz) != kSuccess) return std::nullopt;
+    return static_cast<int>(mhz);
+  };
+  return {.watts = watts(), .sm_mhz = clock(library_->clock), .most_sm_mhz = clock(library_->most_clock)};
 }
 
 const std::string& GpuPower::driver_version() const { return driver_version_; }

@@ -2,11 +2,12 @@
 // program also starts where there is none. Start at GpuPower; what is missing is said, never guessed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+
+#include "kernels/gpu_rest.h"
 
 namespace moetune {
 
@@ -21,14 +22,11 @@ class GpuPower {
   // Since the driver was loaded. The counter moves in jumps, 20 to 100 ms apart. Empty: problem() says why.
   std::optional<double> joules() const;
   std::optional<double> watts() const;  // now, as the driver averages it
-  // For how long clocks were lowered because of heat, since the driver was loaded; empty: the driver does not say.
+  // For how long clocks were lowered because of heat, since the driver was loaded; empty: the driver does not
+  // say.
   std::optional<std::int64_t> slowed_by_heat_ns() const;
   std::optional<double> limit_watts() const;  // that the card is kept to: the lowest of all limits set on it
-  // Once the GPU has come to rest: after work its reading falls for a second or two. Read every `step` until
-  // three readings in a row are no lower than the one before; empty where it still falls after `patience`, or
-  // cannot be read.
-  std::optional<double> watts_at_rest(std::chrono::milliseconds step,
-                                      std::chrono::milliseconds patience) const;
+  CardReading look() const;                   // for power_at_rest()
   const std::string& driver_version() const;  // "580.95.05"; empty: not known
   const std::string& problem() const;         // why joules() has no value; empty: it has one
 

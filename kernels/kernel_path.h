@@ -6,7 +6,7 @@ namespace moetune {
 struct KernelPath {
   // mma.sync, cp.async and single blocks also where the GPU has wgmma, bulk copies and clusters.
   bool is_portable = false;
-  int most_cluster = 8;  // blocks of attention that join by way of their shared memory
+  int most_cluster = 16;  // blocks of attention that join by way of their shared memory
 
   // Steps below this many tokens are decoded: kernels that read every weight once for a few columns. From
   // here on activations are gathered per expert and products are tiled in both directions.

@@ -20,6 +20,7 @@ class LookUp {
     std::int32_t* pending = op_.pending.i32();
     pending[0] = 0;
     state_.step_began[op_.of.layer] = state_.clock[0];
+    const std::int64_t misses_before = state_.counters->misses;
     for (std::int64_t token = 0; token < op_.ids.dim(0); ++token)
       for (std::int64_t choice = 0; choice < op_.ids.dim(1); ++choice) {
         const std::int32_t expert = op_.ids.i32()[token * op_.ids.stride(0) + choice];
@@ -32,6 +33,7 @@ class LookUp {
         count(rules_.key(expert));
         ++(rules_.slot_of(rules_.key(expert)) >= 0 ? state_.counters->hits : state_.counters->misses);
       }
+    state_.counters->missing_layers += state_.counters->misses > misses_before ? 1 : 0;
     settle_ahead();
   }
 

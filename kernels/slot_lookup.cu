@@ -123,6 +123,7 @@ __device__ int ask(const Work& work, int* listed, int* first_pair) {
     tables.counters->lookups += pairs;
     tables.counters->hits += hits;
     tables.counters->misses += count - hits;
+    tables.counters->missing_layers += count > hits ? 1 : 0;
   }
   return count;
 }

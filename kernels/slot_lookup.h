@@ -25,6 +25,7 @@ struct SlotCounters {
   std::int64_t lookups;  // (token, rank) pairs
   std::int64_t hits;     // distinct experts of a layer's step found resident
   std::int64_t misses;   // and not
+  std::int64_t missing_layers;  // layers' steps that missed any
   std::int64_t evictions;
   std::int64_t fetched;         // experts brought in because they were asked for
   std::int64_t ahead;           // and before (place_ahead.h)

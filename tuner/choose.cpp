@@ -79,7 +79,7 @@ class Choice {
   }
 
   std::vector<std::int64_t> finalists() {
-    if (acceptable_.size() < 2 || !is_timed(objective_.metric) || misses_required_slo()) return {};
+    if (acceptable_.empty() || !is_timed(objective_.metric) || misses_required_slo()) return {};
     std::vector<std::int64_t> numbers;
     const auto add = [&](std::int64_t number) {
       if (numbers.size() < most_finalists && std::ranges::find(numbers, number) == numbers.end())
@@ -93,13 +93,12 @@ class Choice {
     const double worst = best > 0.0 ? hopeless * best : best / hopeless;
     for (const Contender* contender : others)
       if (contender->value <= worst) add(contender->trial->number);
-    if (numbers.size() < 2) numbers.clear();
     return by_weights(numbers);
   }
 
   Recommendation decide() {
     if (all_.empty()) return {Verdict::nothing_measured, {}, nothing_measured(), {}, ""};
-    if (acceptable_.empty()) return nothing_meets_gate();
+    if (acceptable_.empty()) return failed_again() != nullptr ? nothing_works_again() : nothing_meets_gate();
     if (misses_required_slo()) return nothing_keeps_slo();
     if (default_ == nullptr || !default_->acceptable) return without_default();
 
@@ -165,7 +164,8 @@ class Choice {
   // How the figures were made, where that is worth saying.
   std::string in_turns() const {
     if (round_ == nullptr) return "";
-    return fmt::format(", measured in turns {} times in fresh processes", round_->passes);
+    return fmt::format(", measured {}{} times in fresh processes",
+                       round_->finalists.size() > 1 ? "in turns " : "again ", round_->passes);
   }
 
   Recommendation default_stays() const {
@@ -259,6 +259,24 @@ class Choice {
     return text;
   }
 
+  // Accurate enough, and worked in the search only.
+  const Contender* failed_again() const {
+    const auto found = std::ranges::find_if(
+        all_, [](const Contender& one) { return one.accurate_enough && !one.failure.empty(); });
+    return found == all_.end() ? nullptr : &*found;
+  }
+
+  Recommendation nothing_works_again() const {
+    return {
+        Verdict::nothing_measured,
+        {},
+        fmt::format("No recommendation: of what meets the {} gate nothing could be measured again; {} {}.",
+                    input_.gate.name, changes_text(*failed_again(), input_.default_configuration),
+                    rejection_text(*failed_again(), input_)),
+        {},
+        ""};
+  }
+
   Recommendation nothing_meets_gate() const {
     // How many times the allowed distance, in the worse of the two metrics.
     const auto excess = [&](const Contender& contender) {
@@ -318,6 +336,10 @@ class Choice {
     Contenders others;
     for (const Contender* contender : acceptable_)
       if (contender != &chosen) others.push_back(contender);
+    // Beside one that was measured again alone, by what the search says: it was too slow to be a finalist.
+    if (others.empty())
+      for (const Contender& contender : all_)
+        if (contender.acceptable && &contender != &chosen) others.push_back(&contender);
     if (others.empty()) return;
     const Contender& runner_up = best_of(others);
     recommendation.runner_up = runner_up.trial->number;
@@ -386,6 +408,26 @@ std::optional<double> tolerance_of(const Recommendation& recommendation, const F
 
 }  // namespace
 
+namespace {
+
+// By how much the search still improved in its second half (0.04: the best acceptable value fell by 4 %):
+// what another search of the same length may have found sooner, or not yet.
+double still_found(const ChoiceInput& input) {
+  std::vector<Contender> all = contenders(input, nullptr);
+  std::erase_if(all, [](const Contender& one) { return !one.acceptable; });
+  if (all.empty()) return 0.0;
+  double best = all.front().search_value;
+  double best_of_half = best;
+  for (const Contender& one : all) {
+    best = std::min(best, one.search_value);
+    if (2 * one.trial->number < std::ssize(input.trials))
+      best_of_half = std::min(best_of_half, one.search_value);
+  }
+  return best_of_half == 0.0 ? 0.0 : std::abs(best_of_half - best) / std::abs(best_of_half);
+}
+
+}  // namespace
+
 std::vector<std::int64_t> finalists(const ChoiceInput& input) { return Choice(input, nullptr).finalists(); }
 
 Recommendation choose(const ChoiceInput& input) {
@@ -393,8 +435,10 @@ Recommendation choose(const ChoiceInput& input) {
   std::optional<FinalRound> round =
       final_round(wanted, std::ssize(input.trials), input.measured_again, input.objectives.front());
   Recommendation recommendation = Choice(input, round ? &*round : nullptr).decide();
-  if (!wanted.empty() && !round) recommendation.caution = not_measured_again;
+  // One alone was compared with nothing, so no gain of its own can be the mood's.
+  if (wanted.size() > 1 && !round) recommendation.caution = not_measured_again;
   if (round) recommendation.tolerance = tolerance_of(recommendation, *round, input.objectives.front());
+  if (recommendation.tolerance) *recommendation.tolerance += still_found(input);
   recommendation.final_round = std::move(round);
   return recommendation;
 }

@@ -55,15 +55,16 @@ struct Recommendation {
   // could tell more.
   std::optional<FinalRound> final_round = std::nullopt;
   // Another study of the same may recommend another configuration, whose first objective then probably lies
-  // within this share of the recommended one's: the 1 % within which simplicity decides, and what the round
-  // could not tell. Empty: no final round.
+  // within this share of the recommended one's: the 1 % within which simplicity decides, what the round could
+  // not tell, and what the second half of the search still found. Empty: no final round.
   std::optional<double> tolerance = std::nullopt;
   std::string caution = "";
 };
 
 // Who is worth measuring again before a verdict: the default first, then what the search alone would
-// recommend, then the best of what is acceptable, as far as they have a chance. Empty: nothing to compare, or
-// the first objective does not depend on time.
+// recommend, then the best of what is acceptable, as far as they have a chance. The default alone is
+// measured again too: a profile without rounds could never be checked (nightly_check.h). Empty: nothing is
+// acceptable, or the first objective does not depend on time.
 std::vector<std::int64_t> finalists(const ChoiceInput& input);
 
 // 0. Where a final round holds all finalists, they alone compete, with its times; a finalist that failed in

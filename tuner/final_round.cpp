@@ -87,12 +87,13 @@ std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::
   double spent = 0.0;
   double loading = 0.0;
   for (std::int64_t pass = 0; pass < limits.passes; ++pass) {
-    if (finalists.size() < failed.size() + 2) return std::nullopt;  // nobody is left to compare with
+    if (failed.size() == finalists.size())
+      return std::nullopt;  // one that is left alone still gives rounds to compare nights by
     const double growth = pass == 0 ? 0.0 : static_cast<double>(pass + 1) / static_cast<double>(pass);
     const auto is_beyond = [&](double so_far, const std::optional<double>& limit) {
       return limit && so_far * growth > *limit;
     };
-    if (pass >= fewest_passes &&
+    if (pass >= limits.fewest &&
         (is_beyond(spent, limits.seconds) || is_beyond(loading, limits.load_seconds)))
       return std::nullopt;
     for (std::size_t place = 0; place < finalists.size(); ++place) {

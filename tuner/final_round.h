@@ -30,6 +30,7 @@ inline constexpr std::int64_t usual_passes = 20;
 
 struct FinalLimits {
   std::int64_t passes = usual_passes;
+  std::int64_t fewest = fewest_passes;  // made whatever they take
   // No pass after the fewest begins when it would probably end later than this; empty: no limit.
   std::optional<double> seconds = std::nullopt;
   // The same of the time in which weights are loaded and converted, the load_seconds of the turns.
@@ -46,7 +47,8 @@ struct NextTurn {
 
 // What the round of these finalists still owes, as a function of the log alone. Within a pass each finalist
 // is measured once, in an order that moves on and turns around from pass to pass; one that failed is left out
-// from then on. Empty: the round is over. after: trials of the search. Throws InputError when the log holds
+// from then on; one that is alone goes on, since its values by pass are what a later night is compared with.
+// Empty: the round is over. after: trials of the search. Throws InputError when the log holds
 // the round in another order.
 std::optional<NextTurn> next_turn(std::span<const std::int64_t> finalists, std::int64_t after,
                                   std::span<const Trial> measured_again, const FinalLimits& limits);
@@ -64,8 +66,8 @@ struct FinalRound {
   std::vector<Finalist> finalists;  // the default first, if it is one
   std::int64_t passes = 0;          // complete ones
   std::vector<double>
-      reference_by_pass;  // the first finalist's value of the objective: how the machine's mood went
-  double seconds = 0.0;   // of all turns
+      reference_by_pass;      // the first finalist's value of the objective: how the machine's mood went
+  double seconds = 0.0;       // of all turns
   double load_seconds = 0.0;  // of that: weights were loaded and converted
 
   const Finalist* find(std::int64_t trial) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,8 +14,15 @@
 namespace moetune {
 namespace {
 
+// Against the baseline's program, in the same passes.
+bool is_against_program(const NightlyPoint& point) {
+  return !point.rounds_beside.empty() && point.rounds_beside.size() == point.rounds_now.size();
+}
+
 // Fields under which the machine runs, as opposed to the program that is checked.
-bool runs_under_other_software(const Staleness& staleness) {
+bool runs_under_other_software(const NightlyInput& input) {
+  const Staleness& staleness = input.staleness;
+  if (is_against_program(input.points.front())) return false;  // both programs ran under tonight's
   return staleness.has("driver") || staleness.has("cuda") || staleness.has("os");
 }
 
@@ -36,6 +44,8 @@ std::string canaries_text(const std::vector<NightlyPoint>& points) {
 
 // What the canaries say about where a slowdown comes from.
 std::string origin_text(const NightlyInput& input) {
+  if (is_against_program(input.points.front()))
+    return "Both ran in turns tonight: it is the program, not the machine.";
   int moved = 0;
   int known = 0;
   for (std::size_t i = 1; i < input.points.size(); ++i) {
@@ -70,7 +80,7 @@ const NightlyPoint* better_canary(const NightlyInput& input) {
 
 // Which of the two has too few rounds.
 std::string missing_rounds(const NightlyPoint& baseline) {
-  if (std::ssize(baseline.rounds_then) >= fewest_rounds)
+  if (is_against_program(baseline) || std::ssize(baseline.rounds_then) >= fewest_rounds)
     return "Tonight gave " + counted(baseline.rounds_now.size(), "round");
   return fmt::format("The profile holds {} of its final round (a tune of this build keeps them)",
                      counted(baseline.rounds_then.size(), "round"));
@@ -78,6 +88,13 @@ std::string missing_rounds(const NightlyPoint& baseline) {
 
 std::vector<std::string> remarks_about(const NightlyInput& input) {
   std::vector<std::string> remarks;
+  if (!input.beside_failure.empty())
+    remarks.push_back(fmt::format(
+        "The baseline's program could not be measured ({}): compared with the profile's own numbers instead.",
+        input.beside_failure));
+  if (!input.points.empty() && input.points.front().since_profile)
+    remarks.push_back(fmt::format("Against the numbers of the profile, another night's: {}.",
+                                  slowdown_text(*input.points.front().since_profile)));
   if (!input.staleness.differences.empty()) remarks.push_back(input.staleness.words());
   for (const NightlyPoint& point : input.points)
     if (!point.failure.empty() && point.role != NightlyRole::baseline)
@@ -124,6 +141,9 @@ void compare_rounds(std::vector<NightlyPoint>& points, const Objective& objectiv
     };
     if (!point.rounds_then.empty())
       point.slowdown = worse(slowdown_since, point.rounds_then, point.rounds_now);
+    if (is_against_program(point))
+      point.since_profile =
+          std::exchange(point.slowdown, worse(paired_slowdown, point.rounds_beside, point.rounds_now));
     if (point.role != NightlyRole::baseline && baseline.size() == point.rounds_now.size())
       point.over_baseline = worse(paired_slowdown, baseline, point.rounds_now);
   }
@@ -163,12 +183,15 @@ NightlyResult judge_nightly(const NightlyInput& input) {
 
   const Slowdown& slowdown = *baseline.slowdown;
   const double half = input.threshold / 2;
-  const std::string measured = fmt::format("{} is {}", input.objective.metric, slowdown_text(slowdown));
+  const bool is_beside = is_against_program(baseline);
+  const std::string measured =
+      fmt::format("{} is {}{}", input.objective.metric, slowdown_text(slowdown),
+                  is_beside ? " than with the baseline's program in the same passes" : "");
   const SlowdownVerdict judged = judge_slowdown(slowdown, input.threshold);
   if (judged == SlowdownVerdict::regression) {
     const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured,
                                            per_cent(input.threshold), origin_text(input));
-    if (runs_under_other_software(input.staleness))
+    if (runs_under_other_software(input))
       return conclude(
           NightlyVerdict::stale,
           fmt::format(
@@ -177,7 +200,7 @@ NightlyResult judge_nightly(const NightlyInput& input) {
     return conclude(NightlyVerdict::regression, beyond);
   }
   if (slowdown.interval->high < -half) {
-    if (runs_under_other_software(input.staleness))
+    if (runs_under_other_software(input))
       return conclude(NightlyVerdict::stale,
                       fmt::format("{} under other software than the baseline's ({}): its numbers are stale.",
                                   measured, input.staleness.differences_text()));
@@ -194,9 +217,11 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   if (judged == SlowdownVerdict::ok)
     return conclude(NightlyVerdict::ok,
                     fmt::format("{}: no slowdown of {}.", measured, per_cent(input.threshold)));
-  return conclude(NightlyVerdict::indeterminate,
-                  fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would.",
-                              measured, per_cent(input.threshold), rounds_needed(slowdown, input.threshold)));
+  return conclude(
+      NightlyVerdict::indeterminate,
+      fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would{}.", measured,
+                  per_cent(input.threshold), rounds_needed(slowdown, input.threshold),
+                  is_beside ? "" : ", or --baseline-program, with which the machine's mood cancels"));
 }
 
 }  // namespace moetune

@@ -31,10 +31,14 @@ struct NightlyPoint {
   // of one night are the same for all points. Empty: it was not in one.
   std::vector<double> rounds_then;
   std::vector<double> rounds_now;
+  // The same as rounds_now by the program of the baseline, in a process of its own in each pass. Empty: it
+  // was not asked for, or could not be measured.
+  std::vector<double> rounds_beside;
   std::string failure;  // "crashed: ..."; empty: it was measured
 
   // As compare_rounds() finds them; empty: there are no rounds to compare.
-  std::optional<Slowdown> slowdown;       // of the objective, now against then
+  std::optional<Slowdown> slowdown;       // of the objective: now against rounds_beside, or else then
+  std::optional<Slowdown> since_profile;  // where that is against rounds_beside: now against then
   std::optional<Slowdown> over_baseline;  // tonight, against the baseline in the same pass
 };
 
@@ -51,6 +55,7 @@ struct NightlyInput {
   Staleness staleness;                  // of the profile, here
   std::vector<NightlyPoint> points;     // the baseline first; empty: nothing was measured
   std::vector<std::string> other_work;  // what else ran meanwhile, by name; empty: nothing
+  std::string beside_failure;           // why there are no rounds_beside although they were asked for
 };
 
 struct NightlyResult {
@@ -61,6 +66,8 @@ struct NightlyResult {
 
 // 1. A profile of another device, size or model cannot be compared: stale, whatever was measured.
 // 2. Other work on the machine: indeterminate, with its name. Times taken beside it prove nothing either way.
+//    Where the baseline's program was measured in the same passes the slowdown is against it: the night's
+//    mood and the machine's software are then the same for both, and everything below is about this program.
 // 3. The baseline's configuration fails now, or misses the gate that it met: regression.
 // 4. The slowdown's interval lies above half the threshold: regression. Where driver, CUDA or operating
 // system

@@ -29,6 +29,8 @@ json to_json_value(const NightlyPoint& point) {
   if (point.over_baseline) object["over_baseline"] = to_json_value(*point.over_baseline);
   object["rounds_then"] = point.rounds_then;
   object["rounds_now"] = point.rounds_now;
+  if (!point.rounds_beside.empty()) object["rounds_beside"] = point.rounds_beside;
+  if (point.since_profile) object["since_profile"] = to_json_value(*point.since_profile);
   if (!point.failure.empty()) object["failure"] = point.failure;
   return object;
 }
@@ -81,7 +83,7 @@ NightlyEntry nightly_entry_from_json(const json& object, const std::string& wher
   for (std::size_t i = 0; i < points.size(); ++i) {
     const JsonFields point(points[i], fields.place("points") + "[" + std::to_string(i) + "]");
     point.only({"role", "configuration", "then", "now", "slowdown", "over_baseline", "rounds_then",
-                "rounds_now", "failure"});
+                "rounds_now", "rounds_beside", "since_profile", "failure"});
     if (point.text("role") != name_of(NightlyRole::baseline)) continue;
     entry.configuration =
         configuration_from_json(point.object("configuration"), point.place("configuration"));

@@ -12,6 +12,9 @@ namespace moetune {
 // cursor.
 std::string printable(std::string_view text);
 
+// As printable(), but line ends stay: for messages of several lines.
+std::string printable_lines(std::string_view text);
+
 // As printable(), and cut to at most `columns` characters, with "..." in place of what is missing.
 std::string fitted(std::string_view text, std::size_t columns);
 

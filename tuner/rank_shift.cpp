@@ -52,6 +52,16 @@ RankEstimate estimate(std::vector<double> values, std::size_t spared) {
   return result;
 }
 
+// free: to spare of `all` where samples are independent. Samples that resemble their neighbours spread the
+// rank sum as that many fewer of them would.
+std::size_t spared_of_correlated(std::size_t free, std::size_t all, double correlation_time) {
+  if (free == 0) return 0;
+  const double middle = 0.5 * static_cast<double>(all);
+  const double spared =
+      std::floor(middle - (middle - static_cast<double>(free)) * std::sqrt(std::max(1.0, correlation_time)));
+  return spared < 1.0 ? 0 : static_cast<std::size_t>(spared);
+}
+
 }  // namespace
 
 std::size_t signed_ranks_to_spare(std::size_t count, double doubt) {
@@ -93,23 +103,22 @@ RankEstimate middle_of_differences(std::span<const double> differences, double c
   for (std::size_t i = 0; i < differences.size(); ++i)
     for (std::size_t j = i; j < differences.size(); ++j)
       means.push_back(0.5 * (differences[i] + differences[j]));
-  // Samples that resemble their neighbours spread the rank sum as that many fewer of them would.
-  const double middle = 0.5 * static_cast<double>(means.size());
-  const auto free = static_cast<double>(signed_ranks_to_spare(differences.size(), (1.0 - confidence) / 2.0));
-  const double spared =
-      free < 1.0 ? 0.0 : std::floor(middle - (middle - free) * std::sqrt(std::max(1.0, correlation_time)));
-  return estimate(std::move(means), spared < 1.0 ? 0 : static_cast<std::size_t>(spared));
+  const std::size_t free = signed_ranks_to_spare(differences.size(), (1.0 - confidence) / 2.0);
+  const std::size_t spared = spared_of_correlated(free, means.size(), correlation_time);
+  return estimate(std::move(means), spared);
 }
 
-RankEstimate shift_between(std::span<const double> before, std::span<const double> now, double confidence) {
+RankEstimate shift_between(std::span<const double> before, std::span<const double> now, double confidence,
+                           double correlation_time) {
   insist_on_finite(before);
   insist_on_finite(now);
   std::vector<double> differences;
   differences.reserve(before.size() * now.size());
   for (const double a : before)
     for (const double b : now) differences.push_back(b - a);
-  return estimate(std::move(differences),
-                  pairs_to_spare(before.size(), now.size(), (1.0 - confidence) / 2.0));
+  const std::size_t free = pairs_to_spare(before.size(), now.size(), (1.0 - confidence) / 2.0);
+  const std::size_t spared = spared_of_correlated(free, differences.size(), correlation_time);
+  return estimate(std::move(differences), spared);
 }
 
 }  // namespace moetune

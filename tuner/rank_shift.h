@@ -28,10 +28,10 @@ RankEstimate middle_of_differences(std::span<const double> differences, double c
                                    double correlation_time = 1.0);
 
 // By how much `now` lies above `before` where the two were not taken in pairs: median of all differences
-// between one of each, with the interval of Mann and Whitney's statistic. Both of at least one value, all
-// finite, otherwise std::invalid_argument.
+// between one of each, with the interval of Mann and Whitney's statistic. correlation_time: as above, of both
+// series together. Both of at least one value, all finite, otherwise std::invalid_argument.
 RankEstimate shift_between(std::span<const double> before, std::span<const double> now,
-                           double confidence = usual_confidence);
+                           double confidence = usual_confidence, double correlation_time = 1.0);
 
 // The largest c for which a signed-rank sum of `count` differences is below c with a probability of at most
 // `doubt`: so many of the smallest means of two may be passed. 0: none.

@@ -54,7 +54,16 @@ Slowdown paired_slowdown(std::span<const double> before, std::span<const double>
 }
 
 Slowdown slowdown_since(std::span<const double> before, std::span<const double> now) {
-  return slowdown_of(shift_between(logarithms(before), logarithms(now)),
+  const std::vector<double> earlier = logarithms(before);
+  const std::vector<double> later = logarithms(now);
+  if (earlier.empty() || later.empty()) throw std::invalid_argument("no rounds");
+  // Each series spreads the difference by its own correlation, the more the shorter it is.
+  const double weight_before = 1.0 / static_cast<double>(earlier.size());
+  const double weight_now = 1.0 / static_cast<double>(later.size());
+  const double time =
+      (weight_before * correlation_time(earlier, chance) + weight_now * correlation_time(later, chance)) /
+      (weight_before + weight_now);
+  return slowdown_of(shift_between(earlier, later, usual_confidence, time),
                      std::min(std::ssize(before), std::ssize(now)));
 }
 

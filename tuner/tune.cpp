@@ -119,6 +119,14 @@ TuneResult search(const TuneRequest& request, Searcher& searcher, TrialLog& log,
   }
 }
 
+FinalLimits limits_of_budget(const TuneRequest& request, double search_seconds) {
+  FinalLimits limits;
+  if (!request.budget_seconds) return limits;
+  limits.load_seconds = most_load_share * *request.budget_seconds;
+  limits.seconds = std::max(final_share * *request.budget_seconds, *request.budget_seconds - search_seconds);
+  return limits;
+}
+
 // Measures the finalists again, as far as the log does not hold it yet. False: interrupted.
 bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings& settings,
                    Standing& standing, const Interruption& interruption) {
@@ -127,11 +135,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   for (const Trial& trial : log.measured_again())
     standing.add_turn(trial, trial.turn->after == after && trial.turn->finalists == finalists);
   if (finalists.empty()) return true;
-  FinalLimits limits;
-  if (request.budget_seconds) limits.load_seconds = most_load_share * *request.budget_seconds;
-  if (request.budget_seconds)
-    limits.seconds =
-        std::max(final_share * *request.budget_seconds, *request.budget_seconds - standing.search_seconds());
+  const FinalLimits limits = request.final_limits.value_or(limits_of_budget(request, standing.search_seconds()));
   standing.begin_final_round(std::ssize(finalists) * limits.passes);
   const auto show_standing = [&] {
     if (const auto round = final_round(finalists, after, log.measured_again(), request.objectives.front()))
@@ -141,13 +145,24 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   show_standing();
   std::optional<TrialRunner> runner;
   std::int64_t pass = -1;
+  std::uint64_t seed = 0;
+  const auto measure_beside = [&] {
+    runner.reset();
+    return !request.beside_pass || request.beside_pass(pass, seed);
+  };
   while (const auto next = next_turn(finalists, after, log.measured_again(), limits)) {
     if (interruption.requested()) return false;
     standing.begin_trial(next->trial);
     // A runner for each pass: its worker ends with it. Finalists that share a process share its luck, which then cancels in
     // their ratio; passes of their own process are independent draws.
-    if (next->turn.pass != pass) runner.emplace(settings, interruption);
-    pass = next->turn.pass;
+    if (next->turn.pass != pass) {
+      if (pass % 2 == 1 && !measure_beside()) return false;
+      runner.reset();
+      pass = next->turn.pass;
+      seed = turn_seed(request.seed, next->turn);
+      if (pass % 2 == 0 && !measure_beside()) return false;
+      runner.emplace(settings, interruption);
+    }
     auto trial = runner->run(next->trial, log.trials()[static_cast<std::size_t>(next->trial)].configuration,
                              turn_seed(request.seed, next->turn));
     if (!trial) return false;
@@ -155,6 +170,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
     standing.add_turn(log.append(*trial), true);
     show_standing();
   }
+  if (pass % 2 == 1 && !measure_beside()) return false;
   FinalLimits without_loading = limits;
   without_loading.load_seconds.reset();
   if (request.on_message && next_turn(finalists, after, log.measured_again(), without_loading))

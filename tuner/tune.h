@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/final_round.h"
 #include "tuner/objective.h"
 #include "tuner/searcher.h"
 #include "tuner/trial_log.h"
@@ -50,6 +51,11 @@ struct TuneRequest {
   // Which trials of the search the final round measures again; a pure function. May be empty: no final round.
   std::function<std::vector<std::int64_t>(std::span<const Trial>)> finalists;
   nlohmann::json timing_setup;                              // for its workers
+  // How long it may be; empty: as the budget allows.
+  std::optional<FinalLimits> final_limits = {};
+  // What else is to be measured in turns with the finalists: called once for each pass, before one and after the
+  // next (there and back), with the seed of its turns, while no worker is there. False: interrupted. May be empty.
+  std::function<bool(std::int64_t pass, std::uint64_t seed)> beside_pass = {};
   bool stops_before_final_round = false;  // it is left to a later call over the same log
   std::function<void(const TuneStatus&)> on_status;         // may be empty
   std::function<void(const std::string& line)> on_message;  // warnings, what workers say; may be empty

@@ -76,8 +76,8 @@ std::shared_ptr<const Checkpoint> fitted(const std::shared_ptr<const Checkpoint>
                                          const EngineOptions& options, const OpBenchSetup& setup) {
   const ModelSpec& whole = checkpoint->spec();
   if (!whole.is_synthetic) return checkpoint;
-  const std::int64_t read_bytes = has(setup.ops, "read") ? kWantedLayers * setup.read_bytes : 0;
-  for (int layers = kWantedLayers; layers >= 1; --layers) {
+  const std::int64_t read_bytes = has(setup.ops, "read") ? setup.wanted_layers * setup.read_bytes : 0;
+  for (int layers = setup.wanted_layers; layers >= 1; --layers) {
     const ModelSpec spec = with_layers(whole, setup, layers);
     const std::int64_t needed = plan_memory(spec, options, limits_of(setup)).total() + read_bytes;
     if (setup.device_bytes > 0 && needed > setup.device_bytes) continue;
@@ -146,7 +146,7 @@ void OpBench::make_rank(const EngineOptions& options) {
 
 // Random words, so that nothing of the path to memory can compress them.
 void OpBench::make_read_block() {
-  read_block_ = Buffer(rank_->device, kWantedLayers * setup_.read_bytes);
+  read_block_ = Buffer(rank_->device, setup_.wanted_layers * setup_.read_bytes);
   read_sum_ = OwnedTensor(rank_->device, NumberType::i32, {1});
   std::vector<std::uint32_t> pattern(
       static_cast<std::size_t>(std::min(setup_.read_bytes, std::int64_t{16} << 20)) / sizeof(std::uint32_t));
@@ -208,11 +208,11 @@ std::vector<OpBench::Layer> OpBench::layers_for(const std::string& op) const {
   for (int layer = 0; layer < spec_->layers; ++layer) {
     const bool is_moe = spec_->moe_layers[static_cast<std::size_t>(layer)];
     const bool fits_op = op == "read" || op == "head" || is_moe == routes;
-    if (fits_op && std::ssize(layers) < kWantedLayers) layers.push_back({layer, moe_index});
+    if (fits_op && std::ssize(layers) < setup_.wanted_layers) layers.push_back({layer, moe_index});
     moe_index += is_moe ? 1 : 0;
   }
   if (op == "head") layers.resize(1);  // there is one
-  while (op == "read" && std::ssize(layers) < kWantedLayers)
+  while (op == "read" && std::ssize(layers) < setup_.wanted_layers)
     layers.push_back({static_cast<int>(layers.size()), 0});
   return layers;
 }
@@ -230,7 +230,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
   Scratch& scratch = rank.scratch;
   if (op == "read") {
     const std::int64_t bytes = setup_.read_bytes;
-    const auto offset = static_cast<std::int64_t>(layer.index % kWantedLayers) * bytes;
+    const auto offset = static_cast<std::int64_t>(layer.index % setup_.wanted_layers) * bytes;
     return run(rank.device,
                ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
   }

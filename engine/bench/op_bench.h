@@ -13,6 +13,8 @@
 
 namespace moetune {
 
+inline constexpr int kWantedLayers = 16;
+
 struct OpBenchSetup {
   std::vector<std::string> ops;   // that will be asked for: what no op of them needs is not loaded
   std::int64_t tokens = 1;        // most of a step
@@ -22,6 +24,7 @@ struct OpBenchSetup {
   std::int64_t cold_bytes = 0;    // more than the device's caches keep: read between two uses of the same weights
   std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
+  int wanted_layers = kWantedLayers;  // distinct ones to chain, 1 or more
 };
 
 struct OpTiming {
@@ -33,8 +36,6 @@ struct OpTiming {
   std::vector<double> microseconds;  // of one layer, per run
   OpCost cost;                      // of one layer
 };
-
-inline constexpr int kWantedLayers = 16;
 
 class OpBench {
  public:

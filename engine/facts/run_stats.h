@@ -11,6 +11,7 @@ struct RunStats {
   std::int64_t expert_lookups = 0;      // (token, rank) pairs asked of the expert cache, over all MoE layers
   std::int64_t expert_hits = 0;         // distinct experts of a step found resident
   std::int64_t expert_misses = 0;       // distinct experts of a step that had to be read
+  std::int64_t expert_missing_layers = 0;  // steps of a layer that missed any
   std::int64_t expert_evictions = 0;
   std::int64_t expert_bytes_read = 0;   // bytes brought in by misses
   double expert_load_seconds = 0.0;     // time the layers waited for misses

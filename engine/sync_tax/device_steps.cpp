@@ -1,6 +1,7 @@
 #include "engine/sync_tax/device_steps.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -70,35 +71,61 @@ std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted, const Devi
   return all;
 }
 
-// Beyond what such a call takes without recording, whoever waits for it waits for the recording.
+// What a device has to do at a time, from the begins and ends of all of it.
+class DeviceWork {
+ public:
+  explicit DeviceWork(std::span<const DeviceRecord> sorted) {
+    for (const DeviceRecord& record : sorted) {
+      if (record.kind == Kind::host_call) continue;
+      begins_ns_.push_back(record.begin_ns);
+      ends_ns_.push_back(record.end_ns);
+    }
+    std::ranges::sort(ends_ns_);
+  }
+
+  // Since when it has had nothing to do; empty: it has.
+  std::optional<std::int64_t> idle_since(std::int64_t at_ns) const {
+    const auto begun = std::ranges::upper_bound(begins_ns_, at_ns) - begins_ns_.begin();
+    const auto ended = std::ranges::upper_bound(ends_ns_, at_ns);
+    if (begun > ended - ends_ns_.begin()) return std::nullopt;
+    return ended == ends_ns_.begin() ? std::numeric_limits<std::int64_t>::min() : *(ended - 1);
+  }
+  const std::vector<std::int64_t>& begins_ns() const { return begins_ns_; }
+  const std::vector<std::int64_t>& ends_ns() const { return ends_ns_; }
+
+ private:
+  std::vector<std::int64_t> begins_ns_;
+  std::vector<std::int64_t> ends_ns_;
+};
+
+// Beyond what such a call takes without recording, a device that has nothing to do when it returns waits for
+// the recording. While one step runs the next ones are launched: between their kernels nobody waits for that.
 std::vector<StepInterval> longer_launches(std::span<const DeviceRecord> sorted,
                                           const DeviceRecordingCost& cost) {
   std::vector<StepInterval> intervals;
   const auto plain_ns = static_cast<std::int64_t>(cost.launch_call_ns);
   if (plain_ns <= 0) return intervals;
-  for (const DeviceRecord& record : sorted)
-    if (record.kind == Kind::host_call && is_graph_launch(record.name) &&
-        record.end_ns - record.begin_ns > plain_ns)
-      intervals.push_back({record.begin_ns + plain_ns, record.end_ns, Activity::recording, Row::other, -1});
+  const DeviceWork work(sorted);
+  for (const DeviceRecord& record : sorted) {
+    if (record.kind != Kind::host_call || !is_graph_launch(record.name)) continue;
+    const auto idle_since_ns = work.idle_since(record.end_ns);
+    if (!idle_since_ns) continue;
+    const std::int64_t from_ns = std::max(record.begin_ns + plain_ns, *idle_since_ns);
+    if (from_ns < record.end_ns)
+      intervals.push_back({from_ns, record.end_ns, Activity::recording, Row::other, -1});
+  }
   return intervals;
 }
 
 std::vector<StepInterval> held_up_by_host(std::span<const DeviceRecord> sorted) {
   std::map<std::uint32_t, std::vector<HostCall>> threads;
-  std::vector<std::int64_t> begins_ns;
-  std::vector<std::int64_t> ends_ns;
-  for (const DeviceRecord& record : sorted) {
-    if (record.kind != Kind::host_call) {
-      begins_ns.push_back(record.begin_ns);
-      ends_ns.push_back(record.end_ns);
-    } else if (is_wait(record.name) || is_launch(record.name)) {
+  const DeviceWork work(sorted);
+  for (const DeviceRecord& record : sorted)
+    if (record.kind == Kind::host_call && (is_wait(record.name) || is_launch(record.name)))
       threads[record.stream].push_back({record.begin_ns, record.end_ns, is_wait(record.name)});
-    }
-  }
-  std::ranges::sort(ends_ns);
   std::vector<StepInterval> intervals;
   for (const auto& [thread, calls] : threads)
-    std::ranges::copy(held_up(calls, begins_ns, ends_ns), std::back_inserter(intervals));
+    std::ranges::copy(held_up(calls, work.begins_ns(), work.ends_ns()), std::back_inserter(intervals));
   return intervals;
 }
 

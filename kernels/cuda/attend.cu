@@ -236,6 +236,7 @@ int blocks_at_once(Cuda& cuda, const void* kernel, int threads, int shared_bytes
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
   config.attrs = &attribute;
   config.numAttrs = 1;
+  if (cluster > kMostCluster) ask_for_wide_clusters(kernel);
   CUDA_TRY(cudaOccupancyMaxActiveClusters(&place->second, kernel, &config));
   return place->second *= cluster;
 }
@@ -251,6 +252,10 @@ Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of) {
   };
   Pieces pieces{fitting(1), 1, nullptr, nullptr};
   const int single = std::min(most, blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, 1) / lines);
+  if (of.may_be_wide && single > kMostCluster && single <= kWideCluster &&
+      kernel_path().most_cluster >= kWideCluster &&
+      blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, kWideCluster) >= kWideCluster * lines)
+    return {kWideCluster, kWideCluster, nullptr, nullptr};
   const bool is_one_cluster = 3 * single <= 4 * of.most_cluster;
   const int largest = is_one_cluster ? of.most_cluster : std::min(of.most_cluster, of.cluster_of_many);
   for (int cluster = largest; cluster > 1 && pieces.cluster == 1; cluster /= 2) {

@@ -13,7 +13,8 @@ namespace moetune::cuda {
 inline constexpr float kNothing = -1e30F;  // a largest score before any: exp of differences stays finite
 inline constexpr int kMostPieces = 128;
 inline constexpr int kMostParts = 64;  // that are joined at once
-inline constexpr int kMostCluster = 8;
+inline constexpr int kMostCluster = 8;    // that every GPU with clusters has
+inline constexpr int kWideCluster = 16;  // where a GPU and a kernel allow it
 
 struct Pieces {
   int count;       // capacity: a multiple of cluster
@@ -263,6 +264,10 @@ inline void ask_for_shared(const void* kernel, int bytes) {
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
 }
 
+inline void ask_for_wide_clusters(const void* kernel) {
+  CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+}
+
 // How many blocks of a launch are there at once in clusters of `cluster`: fewer than single ones, because a
 // cluster lies within one group of multiprocessors (H200: 15 clusters of 8 at a block a multiprocessor). A
 // launch of more would wait for a second round. Asked once per kernel and shape.
@@ -285,6 +290,9 @@ struct PiecesOf {
   // us in pairs, 11.8 and 26.4 us in eights); for wide ones it is much (DeepSeek-V3, 4,096 positions: 88 us
   // in pairs, 25 us in eights).
   int cluster_of_many;
+  // One cluster of up to 16 blocks in place of two turns of one of 8 (H200, one sequence of
+  // V2-Lite at 640 and 1,024 positions: 8.3 and 7.9 us, 9.6 and 10.0 us in two turns).
+  bool may_be_wide = false;
 };
 Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of);
 
@@ -294,6 +302,7 @@ void launch_clusters(void (*kernel)(Parameters...), const LaunchShape& shape, in
                      cudaStream_t stream, Arguments&&... arguments) {
   if (cluster == 1) return launch(kernel, shape, stream, true, arguments...);
   ask_for_shared(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
+  if (cluster > kMostCluster) ask_for_wide_clusters(reinterpret_cast<const void*>(kernel));
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));

@@ -215,7 +215,8 @@ void run_rows(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
                                      .threads = kThreads,
                                      .shared_bytes = kSharedBytes,
                                      .most_cluster = most_cluster(kernel),
-                                     .cluster_of_many = kMostCluster});
+                                     .cluster_of_many = kMostCluster,
+                                     .may_be_wide = true});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),

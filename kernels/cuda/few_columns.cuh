@@ -54,8 +54,9 @@ class FewColumns {
   static constexpr int kChunk = Format<type>::kChunk;
   static constexpr int kLoads = kIntegers ? kChunk / 64 : kChunk / 32;  // of 16 bytes a lane, for a chunk
 
-  __device__ __forceinline__ FewColumns(unsigned char* shared, const FewShape& shape)
-      : shape_(shape), shared_(shared) {
+  // Staged by `warps` warps of the block, of which this is `warp`.
+  __device__ __forceinline__ FewColumns(unsigned char* shared, const FewShape& shape, int warp, int warps)
+      : shape_(shape), shared_(shared), warp_(warp), warps_(warps) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     const int column = lane / 4;
     const int t = lane % 4;
@@ -68,10 +69,10 @@ class FewColumns {
     scale_at_ = base + static_cast<std::uint32_t>(shape.scales_at() + t * 4);
   }
 
-  // Staging, by all threads of the block; a barrier must follow. A place is a row behind others in the column
-  // of the only token, or the row of a token: row(place) is its first element, on 16 bytes, weight(place)
-  // what it is multiplied by (asked for by whole warps). in: a multiple of four; what lies beyond are zeros.
-  // Pieces are asked for together before the first is stored: each waits for the L2 cache.
+  // Staging, by all threads of those warps; a barrier must follow. A place is a row behind others in the
+  // column of the only token, or the row of a token: row(place) is its first element, on 16 bytes,
+  // weight(place) what it is multiplied by (asked for by whole warps). in: a multiple of four; what lies
+  // beyond are zeros. Pieces are asked for together before the first is stored: each waits for the L2 cache.
   template <int kTogether>
   struct Asked {
     float4 v[kTogether][2];
@@ -80,7 +81,7 @@ class FewColumns {
   __device__ __forceinline__ void ask(Asked<kTogether>& to, int round, int in, const Row& row) const {
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const Piece at = piece(round + i * static_cast<int>(blockDim.x / 32));
+      const Piece at = piece(round + i * warps_);
       const int column = at.index * kScaledTogether + static_cast<int>(threadIdx.x % 32) * 8;
       const float* from = row(at.place) + column;
 #pragma unroll
@@ -94,17 +95,15 @@ class FewColumns {
   __device__ __forceinline__ void put(const Asked<kTogether>& from, int round, const Weight& weight) {
 #pragma unroll
     for (int i = 0; i < kTogether; ++i)
-      if (const Piece at = piece(round + i * static_cast<int>(blockDim.x / 32)); at.exists)
+      if (const Piece at = piece(round + i * warps_); at.exists)
         put(from.v[i], at.place, at.index, weight(at.place));
   }
   // What follows `round`, and the zeros that lanes without a column read.
   template <int kTogether, class Row, class Weight>
   __device__ __forceinline__ void stage(int round, int in, const Row& row, const Weight& weight) {
-    const auto warps = static_cast<int>(blockDim.x / 32);
-    if (static_cast<int>(threadIdx.x / 32) == warps - 1)
-      reinterpret_cast<uint2*>(shared_)[threadIdx.x % 32] = {0, 0};
+    if (warp_ == warps_ - 1) reinterpret_cast<uint2*>(shared_)[threadIdx.x % 32] = {0, 0};
     static_assert(kZeroBytes == 256);
-    for (; piece(round).exists; round += kTogether * warps) {
+    for (; piece(round).exists; round += kTogether * warps_) {
       Asked<kTogether> asked;
       ask(asked, round, in, row);
       put(asked, round, weight);
@@ -219,6 +218,8 @@ class FewColumns {
 
   FewShape shape_;
   unsigned char* shared_;
+  int warp_;
+  int warps_;
   std::uint32_t at_;
   std::uint32_t step_;
   std::uint32_t scale_at_;

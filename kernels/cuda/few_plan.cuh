@@ -25,8 +25,24 @@ inline FewShape few_shape_of(NumberType type, const FfnWork& work, bool is_down)
 }
 
 // Sums of so many tiles have room beside what is staged. sum_bytes: of a tile.
-inline int most_tiles_beside(const FewShape& shape, int sum_bytes) {
-  return std::max(1, (kMostSharedBytes + kMostSumBytes - shape.bytes()) / sum_bytes);
+inline int most_tiles_beside(int staged_bytes, int sum_bytes) {
+  return std::max(1, (kMostSharedBytes + kMostSumBytes - staged_bytes) / sum_bytes);
+}
+
+// Of a warp of down, what is worth having in the L2 cache while its block waits and stages.
+inline constexpr int kBroughtBytes = 16 * 1024;
+
+// Of a tile and warp of gate and up: what each token's rows add up to.
+inline int sum_bytes_of(const FewShape& shape) {
+  return 2 * shape.tokens * 16 * static_cast<int>(sizeof(float));
+}
+
+// Of a choice's down, what is worth having in the L2 cache when gate and up are done: what the memory
+// delivers between their last weights and the first of down. More would only be in the way.
+inline int brought_down_bytes(const FfnTiles& down, int choices) {
+  constexpr std::int64_t kMost = 10 << 20;
+  const std::int64_t bytes = (down.out + 15) / 16 * down.tile_bytes;
+  return bytes * choices <= kMost ? static_cast<int>(bytes) : 0;
 }
 
 }  // namespace moetune::cuda

@@ -25,6 +25,10 @@ __device__ __forceinline__ unsigned load_once2(const void* from) {
   return v;
 }
 
+__device__ __forceinline__ void bring_to_l2(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
 // c += a b: 16 x 32 by 32 x 8, signed bytes in, 32-bit integers out (PTX ISA, "Matrix fragments for
 // mma.m16n8k32").
 __device__ __forceinline__ void mma_bytes(int (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,

@@ -28,7 +28,7 @@ tests() {
 # The link (asked for from 4 MB on: dma 49.5 GB/s, pull 46 GB/s), the lookup, and one miss by every way of handling it:
 # where dma, pull and cpu cross, by model.
 link() {
-  "$(program cuda_cache_bench)" pin link lookup > "$out/cache-link.txt" || failed link $?
+  "$(program cuda_cache_bench)" link lookup > "$out/cache-link.txt" || failed link $?
   "$(program cuda_cache_bench)" miss threads=1,2,4,8,16 > "$out/cache-miss.txt" || failed miss $?
 }
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Starts a real llama-server from the line that `moetune export` prints, and lets `moetune confirm` measure it.
 
-Usage: llama_server.py MOETUNE LLAMA_SERVER [HIDDEN]
+Usage: llama_server.py MOETUNE LLAMA_SERVER [HIDDEN [BUDGET]]
 Makes a Mixture-of-Experts GGUF with random weights (architecture llama, 8 experts, 2 of them per token), writes a profile for it,
-exports it, starts the exported command and runs confirm; compares its TPOT with the server's own timing. A development check:
-needs numpy and gguf (PyPI). HIDDEN sets the size (default 2048: some 1.6 GB, tens of milliseconds per token on two cores).
+exports it, starts the exported command and runs confirm; compares its TPOT with the server's own timing. Then the line of every
+profile of the registry is started with that file, until the server says that it is ready. A development check: needs numpy and
+gguf (PyPI). HIDDEN sets the size (default 2048: some 1.6 GB, tens of milliseconds per token on two cores), BUDGET the time that confirm
+may take (default 40s).
 """
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -81,33 +84,56 @@ def profile():
     }
 
 
+class Server:
+    """The command that export prints for `profile`, running on a port of its own until the block ends."""
+
+    def __init__(self, moetune, server, profile, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        exported = subprocess.run([moetune, "export", profile, "--server", "llama.cpp", "--gguf", "model.gguf", "--served-name", "random moe"],
+                                  cwd=folder, capture_output=True, text=True, check=True).stdout
+        self.line = exported[exported.index("\nllama-server") + 1:]
+        start = self.line.replace("llama-server", f"exec {server}", 1).rstrip("\n")
+        (folder / "start.sh").write_text(f"{start} --port {self.port} --metrics --log-disable\n")
+        self.folder = folder
+
+    def __enter__(self):
+        self.process = subprocess.Popen(["sh", "start.sh"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self
+
+    def is_ready(self):
+        for _ in range(600):
+            if self.process.poll() is not None:
+                print(f"llama-server ended with {self.process.returncode}")
+                return False
+            try:
+                if urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5).status == 200:
+                    return True
+            except OSError:
+                time.sleep(0.5)
+        print("llama-server did not become ready")
+        return False
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
 def main():
     moetune, server = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
     hidden = int(sys.argv[3]) if len(sys.argv) > 3 else 2048
+    budget = sys.argv[4] if len(sys.argv) > 4 else "40s"
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         write_model(folder / "model.gguf", hidden)
         (folder / "profile.json").write_text(json.dumps(profile()))
-        exported = subprocess.run([moetune, "export", "profile.json", "--server", "llama.cpp", "--gguf", "model.gguf", "--served-name", "random moe"],
-                                  cwd=folder, capture_output=True, text=True, check=True).stdout
-        print(exported)
-        (folder / "start.sh").write_text(exported.replace("\nllama-server", f"\nexec {server}") .rstrip("\n") + " --port 18080 --metrics --log-disable\n")
-        running = subprocess.Popen(["sh", "start.sh"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            for _ in range(600):
-                if running.poll() is not None:
-                    print(f"llama-server ended with {running.returncode}")
-                    return 1
-                try:
-                    if urllib.request.urlopen("http://127.0.0.1:18080/health", timeout=5).status == 200:
-                        break
-                except OSError:
-                    time.sleep(0.5)
-            confirmed = subprocess.run([moetune, "confirm", "profile.json", "--url", "http://127.0.0.1:18080", "--budget", "40s", "--json"], cwd=folder,
-                                       capture_output=True, text=True)
-        finally:
-            running.terminate()
-            running.wait()
+        with Server(moetune, server, "profile.json", folder) as running:
+            print(running.line)
+            if not running.is_ready():
+                return 1
+            confirmed = subprocess.run([moetune, "confirm", "profile.json", "--url", f"http://127.0.0.1:{running.port}", "--budget", budget,
+                                        "--json"], cwd=folder, capture_output=True, text=True)
         if confirmed.returncode not in (0, 3, 5):
             print(confirmed.stderr)
             return 1
@@ -120,6 +146,12 @@ def main():
         print((version.stdout + version.stderr).strip())
         good = abs(ours - theirs) <= max(0.3, 0.03 * theirs) and theirs >= 20
         print("agrees within 3 % or 0.3 ms at 20 ms or more per token" if good else "DOES NOT AGREE, or the model is too fast for the check")
+        registry = json.loads(subprocess.run([moetune, "list", "profiles", "--json"], capture_output=True, check=True).stdout)
+        for registered in registry:
+            with Server(moetune, server, registered["file"], folder) as running:
+                started = running.is_ready()
+            print(f"{registered['name']}: {'started' if started else 'NOT STARTED'}")
+            good = good and started
         return 0 if good else 1
 
 

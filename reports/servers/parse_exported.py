@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Do vLLM's and SGLang's own parsers take what `moetune export` prints?
+"""Do the own parsers of vLLM, SGLang and KTransformers (its SGLang) take what `moetune export` prints?
 
-Usage: parse_exported.py MOETUNE vllm|sglang FOLDER [COUNT]
+Usage: parse_exported.py MOETUNE vllm|sglang|ktransformers FOLDER [COUNT]
 FOLDER holds the project's Python package (an unpacked source archive or wheel from PyPI). Nothing is installed and nothing runs
-but the parser: modules that are missing and named in $STUBS become empty ones. COUNT profiles with random knobs are exported,
-with and without --nearest, and parsed; vLLM's engine and SGLang's server are not started. A development check: it needs torch and
-transformers. Prints versions and counts; exit 1 when a line is refused.
+but the parser: modules that are missing and named in $STUBS become empty ones. Every profile of the registry and COUNT profiles
+with random knobs are exported, with and without --nearest, and parsed; vLLM's engine and SGLang's server are not started. A
+development check: it needs torch and transformers. Prints versions and counts; exit 1 when a line is refused.
 """
 import argparse
 import importlib.abc
@@ -79,33 +79,39 @@ def main():
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 200
     sys.meta_path.append(Empty())
     sys.path.insert(0, str(folder))
-    parser = {"vllm": vllm_parser, "sglang": sglang_parser}[server]()
+    parser = {"vllm": vllm_parser, "sglang": sglang_parser, "ktransformers": sglang_parser}[server]()
     models = json.loads(subprocess.run([moetune, "list", "models", "--json"], capture_output=True, check=True).stdout)
     model_hash = next(model["model_hash"] for model in models if model["name"] == "qwen3-30b-a3b")
     rng = random.Random(20261130)
-    parsed, refused, flags = 0, [], set()
+    registry = json.loads(subprocess.run([moetune, "list", "profiles", "--json"], capture_output=True, check=True).stdout)
+    refused, flags = [], set()
+
+    def takes(file, nearest):
+        command = [moetune, "export", file, "--server", server, "--json", "--server-model", "Qwen/Qwen3-30B-A3B", "--kt-weights", "/kt",
+                   "--kt-method", "AMXINT4", "--served-name", "a name"] + (["--nearest"] if nearest else [])
+        words = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["arguments"]
+        flags.update(word for word in words if word.startswith("--"))
+        try:
+            unknown = parser.parse_known_args(words)[1]
+        except SystemExit:
+            unknown = ["refused"]
+        if unknown:
+            refused.append((words, unknown))
+        return not unknown
+
+    own = [takes(profile["file"], nearest) for profile in registry for nearest in (False, True)]
     with tempfile.TemporaryDirectory() as scratch:
+        file = pathlib.Path(scratch) / "profile.json"
+        drawn = []
         for i in range(count):
-            file = pathlib.Path(scratch) / "profile.json"
             file.write_text(json.dumps(random_profile(rng, model_hash)))
-            command = [moetune, "export", str(file), "--server", server, "--json", "--server-model", "Qwen/Qwen3-30B-A3B", "--kt-weights", "/kt",
-                       "--kt-method", "AMXINT4", "--served-name", "a name"] + (["--nearest"] if i % 2 else [])
-            document = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-            words = document["arguments"]
-            flags.update(word for word in words if word.startswith("--"))
-            try:
-                unknown = parser.parse_known_args(words)[1]
-            except SystemExit:
-                unknown = ["refused"]
-            if unknown:
-                refused.append((words, unknown))
-            else:
-                parsed += 1
+            drawn.append(takes(str(file), i % 2 == 1))
     for words, unknown in refused[:5]:
         print("REFUSED", unknown, words)
     known = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
     table = json.loads((pathlib.Path(__file__).parents[2] / "tuner/export/flags" / f"{server}.json").read_text())
-    print(f"{server} from {folder.name}: {parsed} of {count} exported lines parsed, {len(flags)} different flags: {' '.join(sorted(flags))}")
+    print(f"{server} from {folder.name}: {sum(own)} of {len(own)} lines of the registry's {len(registry)} profiles and {sum(drawn)} of {count} of "
+          f"random ones parsed, {len(flags)} different flags: {' '.join(sorted(flags))}")
     print(f"flags of this version: {len(known)}; of them in the table: {len(known & set(table['flags']))}; only in the table: {len(set(table['flags']) - known)}")
     return 1 if refused else 0
 

@@ -1,23 +1,19 @@
 // What an expert that is not on the GPU costs: the link's rate under a copy and under a kernel that reads
-// pinned memory, the lookup where nothing is missing, and one miss by each way of handling it.
+// pinned memory, the lookup where nothing is missing, and a miss by each way of handling it.
 //
 //   cuda_cache_bench [link] [lookup] [miss] [shape=qwen3,...] [type=bf16,int4] [threads=1,4,16] [runs=15]
 //
-// Medians. link: GB/s by size. lookup: microseconds per layer with every expert resident. miss: microseconds
-// of one missing expert of one token, and from how many missing experts on, of k, each way is the quickest.
+// Medians. link: GB/s by size. lookup: microseconds per layer with every expert resident. miss: by shape and
+// number type, tab-separated, what a layer costs by every way (engine/miss_costs.h), and from how many
+// missing experts of its top-k on one way costs less than another; threads: of the processor, for cpu.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <functional>
-#include <map>
-#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/expert_ffn.h"
-#include "kernels/fetch_experts.h"
-#include "kernels/run.h"
-#include "kernels/slot_memory.h"
+#include "engine/miss_costs.h"
+#include "kernels/weight_matrix.h"
 #include "tests/bench/cuda_bench.h"
 #include "tests/bench/cuda_fetch.h"
 
@@ -58,61 +54,45 @@ class Bench : public bench::FetchBench {
   }
 
   void miss(const Shape& shape, NumberType type, const std::vector<int>& threads) {
-    const std::int64_t bytes = ExpertLayout::of(type, shape.hidden, shape.inner, Packing::tiles).bytes;
-    const Missing one = missing(bytes, 1);
-    std::map<std::string, double> us;
-    us["pull"] = on_device([&] { pull(one); });
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(shape.k));
-    const OwnedTensor on_gpu(device(), NumberType::i32, {1, shape.k});
-    const double question = question_us(shape.k);
-    us["dma"] = on_host([&] {
-      copy_to_host(device(), on_gpu.view().data(), ids.data(), shape.k * 4);
-      copy(one);
-      wait_for(device());
-    });
-    for (const int count : threads)
-      us[std::to_string(count) + " threads"] = question + cpu_us(shape, type, count);
-    std::printf("%-8s %-6s %8.2f MB  a question to the host %6.1f us; one miss:", shape.name,
-                std::string(name_of(type)).c_str(), 1e-6 * static_cast<double>(bytes), question);
-    for (const auto& [name, value] : us) std::printf("  %s %.1f", name.c_str(), value);
-    const auto quickest = std::ranges::min_element(us, {}, [](const auto& way) { return way.second; });
-    std::printf("  quickest: %s\n", quickest->first.c_str());
-    // dma asks the host in every layer, hit or miss; pull only pays for the lookup.
-    const double copy_us = us["dma"] - question;
-    const double pull_us = us["pull"];
-    if (pull_us > copy_us)
-      std::printf("%-8s pull costs more than dma from %.1f missing experts a layer on\n", shape.name,
-                  question / (pull_us - copy_us));
-    else
-      std::printf("%-8s pull costs less than dma at every number of missing experts\n", shape.name);
+    if (store_.bytes() == 0) {
+      store_ = SharedBuffer::unwritten(device(), kStoreBytes);
+      std::printf("shape\ttype\tMB\tway\tlayer_us\tmissing_layer_us\tmiss_us\tone_us\tcheaper\n");
+    }
+    const ExpertLayout layout = ExpertLayout::of(type, shape.hidden, shape.inner, Packing::tiles);
+    const ExpertsOutside experts{.layout = layout,
+                                 .host_layout = ExpertLayout::of(type, shape.hidden, shape.inner),
+                                 .k = static_cast<int>(shape.k),
+                                 .store = store_.data(),
+                                 .blocks = kStoreBytes / layout.bytes};
+    Cpu host(1);
+    const MissCosts::Way dma = measure_miss_cost(MissHandling::dma, device(), host, experts);
+    const MissCosts::Way pull = measure_miss_cost(MissHandling::pull, device(), host, experts);
+    const auto print = [&](const std::string& way, const MissCosts::Way& cost, const std::string& cheaper) {
+      std::printf("%s\t%s\t%.2f\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%s\n", shape.name,
+                  std::string(name_of(type)).c_str(), 1e-6 * static_cast<double>(layout.bytes), way.c_str(),
+                  cost.layer_us, cost.missing_layer_us, cost.miss_us, cost.us(1), cheaper.c_str());
+    };
+    const auto against = [&](const MissCosts::Way& cost, const MissCosts::Way& other, const char* name) {
+      const std::optional<int> from = cheaper_from(cost, other, experts.k);
+      return from ? "than " + std::string(name) + " from " + std::to_string(*from) + " of " +
+                        std::to_string(experts.k)
+                  : "never than " + std::string(name);
+    };
+    print("dma", dma, against(dma, pull, "pull"));
+    print("pull", pull, "");
+    for (const int count : threads) {
+      Cpu processor(count);
+      const MissCosts::Way cpu = measure_miss_cost(MissHandling::cpu, device(), processor, experts);
+      print("cpu:" + std::to_string(count), cpu,
+            against(cpu, dma, "dma") + ", " + against(cpu, pull, "pull"));
+    }
+    std::fflush(stdout);
   }
 
  private:
-  // One expert for one token on the host, out of more experts than any cache holds.
-  double cpu_us(const Shape& shape, NumberType type, int threads) {
-    constexpr std::int64_t kFarApart = std::int64_t{1} << 30;
-    Device host = Cpu(threads);
-    const ExpertLayout layout = ExpertLayout::of(type, shape.hidden, shape.inner);
-    const auto experts = static_cast<std::int32_t>(std::max<std::int64_t>(2, kFarApart / layout.bytes));
-    bench::Memory memory(host, 0.01F);
-    const std::byte* slots = memory.bytes(experts * layout.bytes);
-    const Tensor x = memory.tensor(NumberType::f32, {1, shape.hidden});
-    const Tensor rows = memory.tensor(NumberType::f32, {1, 1, shape.hidden});
-    std::vector<float> values(static_cast<std::size_t>(shape.hidden), 0.01F);
-    memory.put(x, values.data());
-    std::vector<std::int32_t> table(static_cast<std::size_t>(experts));
-    std::iota(table.begin(), table.end(), 0);
-    std::int32_t expert = 0;
-    return on_host([&] {
-      expert = (expert + 1) % experts;
-      run(host, ExpertFfn{.x = x,
-                          .ids = {&expert, NumberType::i32, {1, 1}},
-                          .slot_of_expert = {table.data(), NumberType::i32, {experts}},
-                          .slots = slots,
-                          .layout = layout,
-                          .rows = rows});
-    });
-  }
+  static constexpr std::int64_t kStoreBytes = std::int64_t{4}
+                                              << 30;  // experts of a layer lie far from the next one's
+  SharedBuffer store_;
 };
 
 void bench_all(const std::vector<std::string>& arguments) {
@@ -159,9 +139,7 @@ void bench_all(const std::vector<std::string>& arguments) {
 }  // namespace moetune
 
 int main(int argc, char** argv) {
-  return moetune::bench::run_main([&] {
-    moetune::bench_all({argv + 1, argv + argc});
-  });
+  return moetune::bench::run_main([&] { moetune::bench_all({argv + 1, argv + argc}); });
 }
 
 #else

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -41,17 +40,6 @@ class FetchBench {
     }
     return median(each);
   }
-  double on_host(const std::function<void()>& body) {
-    using Clock = std::chrono::steady_clock;
-    std::vector<double> each;
-    for (int i = 0; i <= runs_; ++i) {
-      const Clock::time_point start = Clock::now();
-      body();
-      if (i > 0) each.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-    }
-    return median(each);
-  }
-
   // A cache of one layer in which every lookup misses: two token's worth of experts take turns in one token's
   // slots.
   struct Missing {
@@ -120,13 +108,6 @@ class FetchBench {
     pull(of);
     const std::vector<int> layers(kLayers);
     return microseconds(device_, layers, runs_, [&](int) { look_up(of); });
-  }
-
-  // The host waits for the ids of a layer.
-  double question_us(std::int64_t k) {
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(k));
-    const OwnedTensor on_gpu(device_, NumberType::i32, {1, k});
-    return on_host([&] { copy_to_host(device_, on_gpu.view().data(), ids.data(), k * 4); });
   }
 
   Device& device() { return device_; }

@@ -119,15 +119,14 @@ class Bench {
     row("attention", kv_bytes, [&](const Layer& l) { attend(l); });
     row("o", 2.0 * hidden * q, [&](const Layer& l) { output(l); });
     row("router", router_bytes, [&](const Layer& l) { route(l); });
-    row("experts", expert_bytes, [&](const Layer& l) { experts(l); });
-    row("moe", router_bytes + expert_bytes, [&](const Layer& l) { route(l), experts(l); });
-    if (shape_.shared > 0) row("shared", shared_bytes, [&](const Layer& l) { shared(l); });
+    row("experts", expert_bytes, [&](const Layer& l) { run(device_, routed(l)); });
+    row("moe", router_bytes + expert_bytes, [&](const Layer& l) { route(l), run(device_, routed(l)); });
+    if (shape_.shared > 0) row("shared", shared_bytes, [&](const Layer& l) { run(device_, shared(l)); });
+    if (shape_.shared > 0)
+      row("all moe", router_bytes + expert_bytes + shared_bytes, [&](const Layer& l) { route(l), both(l); });
     row("attn+o", kv_bytes + 2.0 * hidden * q, [&](const Layer& l) { attend(l), output(l); });
     row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes,
-        [&](const Layer& l) {
-          project(l), attend(l), output(l), route(l), experts(l);
-          if (shape_.shared > 0) shared(l);
-        });
+        [&](const Layer& l) { project(l), attend(l), output(l), route(l), both(l); });
   }
 
  private:
@@ -182,24 +181,29 @@ class Bench {
                         .w = l.router,
                         .route = {.logits = logits_, .ids = ids_, .weights = weights_}});
   }
-  void experts(const Layer& l) {
-    run(device_, RoutedFfn{.ffn = {.x = normed_,
-                                   .ids = ids_,
-                                   .slot_of_expert = table_,
-                                   .slots = l.experts,
-                                   .layout = expert_,
-                                   .rows = rows_},
-                           .weights = weights_,
-                           .y = residual_});
+  RoutedFfn routed(const Layer& l) const {
+    return {.ffn = {.x = normed_,
+                    .ids = ids_,
+                    .slot_of_expert = table_,
+                    .slots = l.experts,
+                    .layout = expert_,
+                    .rows = rows_},
+            .weights = weights_,
+            .y = residual_};
   }
-  void shared(const Layer& l) {
-    run(device_, FeedForward{.x = normed_,
-                             .gate = l.gate,
-                             .up = l.up,
-                             .down = l.down,
-                             .gated = gated_,
-                             .upped = upped_,
-                             .y = residual_});
+  FeedForward shared(const Layer& l) const {
+    return {.x = normed_,
+            .gate = l.gate,
+            .up = l.up,
+            .down = l.down,
+            .gated = gated_,
+            .upped = upped_,
+            .y = residual_};
+  }
+  // The experts as a model runs them: with the shared ones where it has any.
+  void both(const Layer& l) {
+    if (shape_.shared == 0) return run(device_, routed(l));
+    run(device_, MoeFfn{.routed = routed(l), .shared = shared(l)});
   }
 
   std::int64_t touched_experts() {

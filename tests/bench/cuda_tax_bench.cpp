@@ -101,14 +101,16 @@ void print_cost(const DeviceRecordingCost& cost) {
 // The last recorded run as a timeline that is imported.
 void print_import(const TaxResult& tax) {
   if (tax.last_records.empty()) return;
+  // From the first to the last that is no input on its way, as an importer does.
+  const std::vector<StepInterval> intervals = intervals_of_device(tax.last_records);
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = 0;
-  for (const DeviceRecord& record : tax.last_records) {
-    if (record.kind == DeviceRecord::Kind::host_call) continue;
-    begin_ns = std::min(begin_ns, record.begin_ns);
-    end_ns = std::max(end_ns, record.end_ns);
+  for (const StepInterval& interval : intervals) {
+    if (interval.activity == Activity::host_wait) continue;
+    begin_ns = std::min(begin_ns, interval.begin_ns);
+    end_ns = std::max(end_ns, interval.end_ns);
   }
-  const Account ours = account(begin_ns, end_ns, intervals_of_device(tax.last_records));
+  const Account ours = account(begin_ns, end_ns, intervals);
   const ImportedTrace trace = parse_torch_trace(timeline_of({}, {}, "", tax.last_records), "timeline");
   const Account theirs = imported_accounts(trace).at(0).account;
   std::printf("  imported (ours), us:");

@@ -90,6 +90,14 @@ void report_on(const std::string& file) {
           static_cast<long>(rounds), percent(slowdown), heard.regressions, heard.ok, heard.indeterminate,
           heard.trials);
     }
+  for (const double slowdown : {0.0, 0.05}) {
+    const auto print = [&](const char* what, const Alarms& heard) {
+      std::printf("  ci, threshold 5 %%, %s, %.0f %% slower: regression %d, ok %d, indeterminate %d of %d\n",
+                  what, percent(slowdown), heard.regressions, heard.ok, heard.indeterminate, heard.trials);
+    };
+    print("night against the profile of another half minute", nights(noise, slowdown, 0.05, 100));
+    print("60 passes beside the baseline's program", nights_beside(noise, slowdown, 0.05, 100));
+  }
   print_coverage("measure, recorded in blocks of 3 processes", measure_coverage(noise, 3, re_runs));
   print_coverage("measure, 25 neighbouring processes (one minute only)",
                  measure_coverage(noise, 25, re_runs));

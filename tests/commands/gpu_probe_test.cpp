@@ -28,6 +28,7 @@ GpuAnswer an_h200() {
   report.driver_version = "580.95.05";
   report.bus_id = "0000:01:00.0";
   report.idle_watts = 76.0;
+  report.idle_problem = "";
   report.power_limit_watts = 700.0;
   return {.gpu = report, .problem = ""};
 }

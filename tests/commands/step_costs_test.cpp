@@ -7,8 +7,12 @@
 namespace moetune {
 namespace {
 
+StepMisses asks(double misses, double layers) {
+  return {.layers = 48.0, .missing_layers = layers, .misses = misses};
+}
+
 MeasuredSize size(double misses, double layers, const StepCosts& costs, double noise_ms = 0.0) {
-  const AskedOfCache asked{misses, layers};
+  const StepMisses asked = asks(misses, layers);
   return {asked, costs.of(asked) + noise_ms};
 }
 
@@ -33,25 +37,25 @@ TEST(StepCosts, ALookupIsNoMiss) {
   const std::vector<MeasuredSize> sizes = {size(218, 47, costs, 0.02), size(90, 40, costs, -0.03),
                                            size(6.6, 6, costs, 0.01)};
   const StepCosts found = fit_step_costs(sizes);
-  const AskedOfCache between{33.7, 22};
+  const StepMisses between = asks(33.7, 22);
   EXPECT_NEAR(found.of(between), costs.of(between), 0.1 * costs.of(between));
 }
 
 TEST(StepCosts, AreNeverBelowZero) {
   // More misses, and faster: nothing explains that.
-  const std::vector<MeasuredSize> sizes = {{{100, 40}, 0.1}, {{50, 30}, 0.4}, {{5, 4}, 0.9}};
+  const std::vector<MeasuredSize> sizes = {{asks(100, 40), 0.1}, {asks(50, 30), 0.4}, {asks(5, 4), 0.9}};
   const StepCosts found = fit_step_costs(sizes);
   EXPECT_GE(found.miss_ms, 0.0);
   EXPECT_GE(found.missing_layer_ms, 0.0);
   EXPECT_NEAR(found.lookup_ms, 1.4 / 3, 1e-9);
-  const StepCosts faster = fit_step_costs(std::vector<MeasuredSize>{{{9, 5}, -0.2}, {{2, 2}, -0.1}});
-  EXPECT_EQ(faster.of({9, 5}), 0.0);
+  const StepCosts faster = fit_step_costs(std::vector<MeasuredSize>{{asks(9, 5), -0.2}, {asks(2, 2), -0.1}});
+  EXPECT_EQ(faster.of(asks(9, 5)), 0.0);
 }
 
 TEST(StepCosts, OfOneSizeAreItsOwn) {
-  const StepCosts found = fit_step_costs(std::vector<MeasuredSize>{{{4, 2}, 0.8}});
-  EXPECT_NEAR(found.of({4, 2}), 0.8, 1e-9);
-  EXPECT_EQ(fit_step_costs({}).of({4, 2}), 0.0);
+  const StepCosts found = fit_step_costs(std::vector<MeasuredSize>{{asks(4, 2), 0.8}});
+  EXPECT_NEAR(found.of(asks(4, 2)), 0.8, 1e-9);
+  EXPECT_EQ(fit_step_costs({}).of(asks(4, 2)), 0.0);
 }
 
 }  // namespace

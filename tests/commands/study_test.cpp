@@ -7,6 +7,8 @@
 #include "engine/engine.h"
 
 #include "tests/support/message_of.h"
+#include "tuner/commands/study_memory.h"
+#include "tuner/commands/study_space.h"
 
 namespace moetune {
 namespace {

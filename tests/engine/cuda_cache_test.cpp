@@ -81,7 +81,8 @@ struct Ahead {
   const char* miss;
 };
 constexpr Ahead kAhead[] = {{"repeat", "dma"}, {"next_gate", "dma"}, {"markov", "dma"},
-                            {"table", "dma"},  {"repeat", "pull"},   {"next_gate", "pull"}};
+                            {"table", "dma"},  {"repeat", "pull"},   {"next_gate", "pull"},
+                            {"markov", "pull"}, {"table", "pull"}};
 
 TEST_P(CudaCache, EqualsTheResidentModelBitForBit) {
   for (const char* type : {"bf16", "int4"}) {
@@ -411,7 +412,7 @@ TEST(CudaCacheRefusals, NameTheKnob) {
   EXPECT_EQ(objection(spec, {{"router", "cpu"}}), "");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "dma"}, {"prefetch", "repeat"}}), "");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "pull"}, {"prefetch", "repeat"}}), "");
-  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "pull"}, {"prefetch", "markov"}}), "prefetch");
+  EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "pull"}, {"prefetch", "markov"}}), "");
   EXPECT_EQ(objection(spec, {{"expert_cache", "0.5"}, {"miss", "cpu"}, {"prefetch", "repeat"}}), "prefetch");
 }
 

@@ -102,7 +102,8 @@ TEST_P(CudaTax, EveryKernelBelongsToAnOpOfItsLayer) {
       EXPECT_EQ(rows.contains(Row::gate_up), routes) << layer;
       EXPECT_EQ(rows.contains(Row::down_combine), routes) << layer;
       EXPECT_EQ(rows.contains(Row::dense), !routes) << layer;
-      EXPECT_EQ(rows.contains(Row::shared), routes && spec.shared_experts > 0) << layer;
+      // Steps of one token have them in the kernels of the routed ones.
+      EXPECT_EQ(rows.contains(Row::shared), routes && spec.shared_experts > 0 && step.tokens > 1) << layer;
     }
     const Account one = account(step.begin_ns, step.end_ns, recorder.intervals_of(step));
     EXPECT_GT(one.row_ns[static_cast<std::size_t>(Row::head)], 0);

@@ -98,12 +98,13 @@ TEST_P(DeviceLookUpEngine, TakesThePlannedMemory) {
   const Golden expected = golden(GetParam());
   const ModelSpec& spec = expected.checkpoint->spec();
   const WithUntried untried(kUntriedDeviceLookUp);
-  for (const char* miss : {"pull", "dma", "cpu"}) {
-    const Settings settings = {{"miss", miss}, {"expert_cache", about_half(spec)}};
+  for (const auto& [miss, prefetch] :
+       {std::pair{"pull", "none"}, {"pull", "next_gate"}, {"pull", "markov"}, {"pull", "table"}, {"dma", "none"}, {"cpu", "none"}}) {
+    const Settings settings = {{"miss", miss}, {"prefetch", prefetch}, {"expert_cache", about_half(spec)}};
     const Engine engine = engine_over(expected, settings);
     const MemoryPlan plan = plan_memory(spec, options_with(settings), engine.limits());
-    EXPECT_EQ(engine.stats().device_bytes, plan.total()) << miss;
-    EXPECT_EQ(engine.stats().host_bytes, plan.host_bytes) << miss;
+    EXPECT_EQ(engine.stats().device_bytes, plan.total()) << miss << ", " << prefetch;
+    EXPECT_EQ(engine.stats().host_bytes, plan.host_bytes) << miss << ", " << prefetch;
   }
 }
 
@@ -197,7 +198,7 @@ TEST_P(DeviceLookUpEngine, FetchesAheadWhatTheHostDoes) {
   const ModelSpec& spec = expected.checkpoint->spec();
   Engine resident = engine_over(expected);
   const std::vector<float> logits = teacher_forced(resident, expected.ids, 1);
-  for (const char* prefetch : {"repeat", "next_gate"})
+  for (const char* prefetch : {"repeat", "next_gate", "markov", "table"})
     for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"}) {
       const Settings settings = {
           {"prefetch", prefetch}, {"cache_policy", policy}, {"expert_cache", about_half(spec)}};
@@ -206,6 +207,8 @@ TEST_P(DeviceLookUpEngine, FetchesAheadWhatTheHostDoes) {
       for (const int on_device : {0, 1}) {
         const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
         Engine engine = engine_over(expected, settings);
+        // A prompt is learned from and not guessed for. What repeat takes out of one is another list than the host's.
+        if (prefetch != std::string("repeat")) teacher_forced(engine, expected.ids, expected.ids.size());
         expect_identical(teacher_forced(engine, expected.ids, 1), logits, what);
         stats[on_device] = engine.stats();
       }
@@ -213,7 +216,7 @@ TEST_P(DeviceLookUpEngine, FetchesAheadWhatTheHostDoes) {
       EXPECT_EQ(stats[1].expert_evictions, stats[0].expert_evictions) << what;
       EXPECT_EQ(stats[1].experts_ahead, stats[0].experts_ahead) << what;
       EXPECT_EQ(stats[1].experts_ahead_in_vain, stats[0].experts_ahead_in_vain) << what;
-      if (prefetch == std::string("next_gate")) {
+      if (prefetch != std::string("repeat")) {
         EXPECT_GT(stats[1].experts_ahead, 0) << what;
       }
     }
@@ -239,7 +242,7 @@ TEST_P(DeviceLookUpEngine, FetchesAheadAtSeveralSequences) {
   };
   const std::vector<float> logits = run_with({});
   const WithUntried untried(kUntriedDeviceLookUp);
-  for (const char* prefetch : {"repeat", "next_gate"})
+  for (const char* prefetch : {"repeat", "next_gate", "markov", "table"})
     for (const char* policy : {"lru", "layer_lru"})
       expect_identical(run_with({{"prefetch", prefetch},
                                  {"cache_policy", policy},

@@ -52,6 +52,10 @@ TEST(OpBench, FewerLayersWhereMemoryIsShort) {
   OpBench limited(checkpoint, default_options(DeviceKind::cpu), setup);
   EXPECT_LT(limited.spec().layers, kWantedLayers);
   EXPECT_EQ(limited.time("moe", 1, 1).layers, limited.spec().layers);
+  OpBenchSetup few = setup;
+  few.device_bytes = 0;
+  few.wanted_layers = 3;
+  EXPECT_EQ(OpBench(checkpoint, default_options(DeviceKind::cpu), few).spec().layers, 3);
   setup.device_bytes = 1 << 10;
   EXPECT_THROW(OpBench(checkpoint, default_options(DeviceKind::cpu), setup), NoFeasibleConfiguration);
 }

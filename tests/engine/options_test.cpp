@@ -85,9 +85,8 @@ TEST(Objections, SayWhatAGpuDoesNotDo) {
   EXPECT_EQ(guessing("repeat", "pull", "gpu"), "none");
   EXPECT_EQ(guessing("next_gate", "pull", "gpu"), "none");
   EXPECT_EQ(guessing("markov", "dma", "cpu"), "none");
-  EXPECT_EQ(guessing("markov", "pull", "gpu"),
-            "prefetch: markov with miss=pull: its counts are the host's, which is not asked "
-            "(accepted: none, repeat, next_gate, or miss=dma)");
+  EXPECT_EQ(guessing("markov", "pull", "gpu"), "none");
+  EXPECT_EQ(guessing("table", "pull", "gpu"), "none");
   EXPECT_EQ(guessing("repeat", "pull", "cpu"),
             "prefetch: repeat with miss=pull and router=cpu: a step is cut where the host has its part "
             "(accepted: none, router=gpu, or miss=dma)");

@@ -3,6 +3,7 @@
 #include "engine/slot_directory.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -85,6 +86,73 @@ class PlainCache {
   std::vector<Key> history_;
   std::set<Key> resident_;
   std::set<Key> hot_;
+};
+
+// The rules of slot_directory.h, looking at every slot for each of them.
+class SearchedSlots {
+ public:
+  explicit SearchedSlots(const SlotDirectory::Shape& shape)
+      : shape_(shape), shares_(shape), slots_(static_cast<std::size_t>(shape.slots)) {}
+
+  void look_up(int layer, int expert) {
+    const Key asked{layer, expert};
+    last_[asked] = ++clock_;
+    ++times_[asked];
+    const int most = static_cast<int>(shares_.slots_of_layer(layer).count) / 2;
+    if (shape_.policy != CachePolicy::pinned || hot_.contains(asked) || most == 0) return;
+    std::vector<Key> rivals;
+    std::ranges::copy_if(hot_, std::back_inserter(rivals),
+                         [&](const Key& key) { return key.first == layer; });
+    if (std::ssize(rivals) >= most) {
+      const Key coldest = *std::ranges::min_element(
+          rivals, {}, [&](const Key& key) { return std::pair(times_[key], last_[key]); });
+      if (times_[coldest] >= times_[asked]) return;
+      hot_.erase(coldest);
+    }
+    hot_.insert(asked);
+  }
+  void release_all() { ++wave_; }
+  void hold(int layer, int expert) { slot_with(layer, expert).held_in = wave_; }
+  void remove(int layer, int expert) { slot_with(layer, expert) = {}; }
+  int place(int layer, int expert) {
+    const bool has_own = shape_.policy == CachePolicy::layer_lru;
+    const Slice range = has_own ? shares_.slots_of_layer(layer) : Slice{0, shape_.slots};
+    int best = -1;
+    std::pair<long, long> best_rank;
+    for (auto index = static_cast<int>(range.begin); index < range.begin + range.count; ++index) {
+      const Slot& slot = slots_[static_cast<std::size_t>(index)];
+      if (!slot.is_taken) {
+        best = index;
+        break;
+      }
+      const std::pair rank(shape_.policy == CachePolicy::lfu ? times_[slot.key] : 0, last_[slot.key]);
+      if (slot.held_in == wave_ || hot_.contains(slot.key) || (best >= 0 && best_rank <= rank)) continue;
+      best = index;
+      best_rank = rank;
+    }
+    if (best >= 0) slots_[static_cast<std::size_t>(best)] = {true, {layer, expert}, wave_};
+    return best;
+  }
+
+ private:
+  struct Slot {
+    bool is_taken = false;
+    Key key;
+    int held_in = 0;
+  };
+  Slot& slot_with(int layer, int expert) {
+    return *std::ranges::find_if(
+        slots_, [&](const Slot& slot) { return slot.is_taken && slot.key == Key(layer, expert); });
+  }
+
+  SlotDirectory::Shape shape_;
+  SlotDirectory shares_;
+  std::vector<Slot> slots_;
+  std::map<Key, long> last_;
+  std::map<Key, long> times_;
+  std::set<Key> hot_;
+  long clock_ = 0;
+  int wave_ = 1;
 };
 
 // What the expert cache does with a step that fits: look all up, hold the resident, place the others.
@@ -177,6 +245,48 @@ TEST_P(Policies, ForgetARemovedExpert) {
   directory.remove(0, 3);
   EXPECT_FALSE(directory.look_up(0, 3));
   EXPECT_EQ(directory.place(0, 3)->slot, slot);
+}
+
+// Who leaves, by a look at every slot: slot for slot what the queue answers, whoever is held, taken out
+// again, or brought in without having been asked for.
+TEST_P(Policies, TakeTheSlotThatASearchThroughAllFinds) {
+  const int layers = 3;
+  const int experts = 16;
+  for (const int slots : {6, 13, 30}) {
+    const SlotDirectory::Shape shape{
+        .layers = layers, .experts = experts, .slots = slots, .policy = GetParam()};
+    SlotDirectory directory(shape);
+    SearchedSlots searched(shape);
+    std::mt19937 random(7);
+    const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
+    for (int action = 0; action < 6000; ++action) {
+      const int layer = below(layers);
+      const int expert = std::min(below(experts), below(experts));
+      const bool is_resident = directory.table(layer)[static_cast<std::size_t>(expert)] >= 0;
+      switch (below(8)) {
+        case 0:
+          directory.release_all();
+          searched.release_all();
+          break;
+        case 1:
+          if (is_resident) directory.hold(layer, expert), searched.hold(layer, expert);
+          break;
+        case 2:
+          if (is_resident && below(4) == 0) directory.remove(layer, expert), searched.remove(layer, expert);
+          break;
+        case 3:
+        case 4:
+          directory.look_up(layer, expert);
+          searched.look_up(layer, expert);
+          break;
+        default:
+          if (is_resident) break;
+          const auto placed = directory.place(layer, expert);
+          ASSERT_EQ(placed ? placed->slot : -1, searched.place(layer, expert))
+              << slots << " slots, action " << action;
+      }
+    }
+  }
 }
 
 std::string policy_name(const ::testing::TestParamInfo<CachePolicy>& policy) {

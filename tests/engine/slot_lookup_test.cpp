@@ -31,6 +31,7 @@ class OnTheHost {
   void ask(int layer, const std::vector<std::int32_t>& ids) {
     layer_ = layer;
     pending_.clear();
+    const std::int64_t misses_before = misses;
     for (const std::int32_t expert : ids) {
       if (expert < 0) continue;
       ++lookups;
@@ -38,6 +39,7 @@ class OnTheHost {
       pending_.push_back(expert);
       ++(directory_.look_up(layer, expert) ? hits : misses);
     }
+    missing_layers += misses > misses_before ? 1 : 0;
     for (const std::int32_t expert : ahead_)
       in_vain += ahead_layer_ != layer || std::ranges::find(pending_, expert) == pending_.end() ? 1 : 0;
     ahead_.clear();
@@ -103,6 +105,7 @@ class OnTheHost {
   std::int64_t lookups = 0;
   std::int64_t hits = 0;
   std::int64_t misses = 0;
+  std::int64_t missing_layers = 0;
   std::int64_t evictions = 0;
   std::int64_t fetched = 0;
   std::int64_t ahead = 0;
@@ -151,6 +154,7 @@ TEST(SlotLookup, DecidesWhatTheDirectoryDecides) {
       EXPECT_EQ(counters.lookups, host.lookups);
       EXPECT_EQ(counters.hits, host.hits);
       EXPECT_EQ(counters.misses, host.misses);
+      EXPECT_EQ(counters.missing_layers, host.missing_layers);
       EXPECT_EQ(counters.evictions, host.evictions);
       EXPECT_EQ(counters.fetched, host.fetched);
       EXPECT_EQ(counters.ahead, host.ahead);

@@ -126,6 +126,15 @@ refused "--set: 'top_k=5' beside 'top_k=4'" trace --set top_k=4 --set top_k=5
 refused "no/such/run" report no/such/run
 refused "no/such/file" validate no/such/file.json
 refused "'': no such file" validate ""
+ln -s circle circle
+refused "circle: no such file" validate circle
+# An option of a shell variable that is not set must not pass for the option left out.
+refused "--server-version: '' .accepted: V" export cpu/tiny-moe/chat --server vllm --server-model m --server-version ""
+refused "--prices: '' .accepted: FILE" compare cpu/tiny-moe/chat --prices ""
+refused "--hardware: ''" list profiles --hardware ""
+refused "--image: 'a b' .accepted: one image" export cpu/tiny-moe/chat --server vllm --server-model m --format compose --image "a b"
+refused "\"nowhere\" is no directory" compare cpu/tiny-moe/chat --model nowhere
+refused "--names: with --json" list models --names --json
 mkdir wrong && echo '{"schema": 1, "model": 3, "gate": "int5"}' > wrong/request.json
 echo '{"device": "cpu"}' > wrong/hardware.json
 expect_exit 2 "$MOETUNE" validate wrong
@@ -136,6 +145,13 @@ expect_in err.txt "wrong/hardware.json: field 'cpu_name' is missing"
 [[ $(grep -vc '^moetune: wrong/' err.txt) -eq 0 ]] || fail "validate: a line that names no file"
 expect_exit 2 "$MOETUNE" validate wrong --json
 python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] and len(d["problems"]) > 10' || fail "validate --json"
+# Names of fields come from outside too: what they do to a terminal must not reach it.
+echo '{"schema": 1, "evidence": {"tpot\u001b[31m_ms": 1}}' > coloured.json
+for command in "validate" "export --server vllm" "compare"; do
+  read -ra words <<< "$command"
+  expect_exit 2 "$MOETUNE" "${words[@]}" coloured.json
+  grep -q $'\e' err.txt && fail "$command: an escape sequence of a file reaches the terminal"
+done
 mkdir drawn && echo '{"schema": 1, "points": [{"trial": 7, "configuration": {}, "metrics": {}}]}' > drawn/front.json
 expect_exit 2 "$MOETUNE" validate drawn
 expect_in err.txt "drawn/front.json: points\[0\].trial: 7 \(accepted: a trial of trials.jsonl\)"

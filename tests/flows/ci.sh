@@ -3,7 +3,8 @@
 # nothing depends on what this machine does meanwhile. Real runs: ci_examples.sh.
 source "$(dirname "$0")/support/flow.sh"
 
-ci() { "$MOETUNE" ci --target synthetic --quiet "$@"; }
+# As many passes as a final round has; a whole minute of measuring would have sixty.
+ci() { "$MOETUNE" ci --target synthetic --quiet --measuring 20s "$@"; }
 planted() { echo "{\"slower\": [{\"when\": $1, \"factor\": $2}]}"; }  # settings in which these configurations are slower
 field() { python3 -c "import json, sys; print(json.load(open('$1'))$2)"; }
 
@@ -72,6 +73,17 @@ expect_exit 0 ci --baseline old.json --run confirmed
 expect_in out.txt 'os Linux 1.0 then'
 expect_exit 6 ci --baseline old.json --run moved --synthetic "$(planted '{}' 1.2)"
 
+# The baseline's program in turns with this one: what is planted is planted in this one alone.
+expect_exit 0 ci --baseline baseline --run beside --baseline-program "$MOETUNE"
+tr '\n' ' ' <out.txt | grep -q "than with the baseline's program in the same passes" || fail "the verdict does not name the baseline's program"
+expect_exit 3 ci --baseline baseline --run beside-slower --baseline-program "$MOETUNE" --synthetic "$(planted '{}' 1.06)"
+tr '\n' ' ' <out.txt | grep -q "it is the program, not the machine" || fail "the verdict does not say what is slower"
+[[ $(field beside/ci.json "['points'][0]['rounds_beside'].__len__()") -eq 20 ]] || fail "ci.json lacks its rounds"
+expect_exit 2 ci --baseline baseline --run nobody --baseline-program ./nowhere
+expect_in err.txt "baseline-program: './nowhere' is not there"
+expect_exit 2 ci --baseline baseline --run stranger --baseline-program "$(command -v true)"
+expect_in err.txt "baseline-program: '.*true'"
+
 # GitHub: annotations on stdout, the summary appended to the job's.
 echo "# earlier step" > step.md
 GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=step.md expect_exit 3 ci --baseline baseline --run github --synthetic "$slower" --summary step.md
@@ -91,6 +103,13 @@ expect_in out.txt 'nothing is searched again'
 expect_in same.json.diff.md '^The configuration is the same'
 [[ ! -e unmoved-retune ]] || fail "something was searched although nothing moved"
 expect_exit 0 ci --baseline same.json --run next-night
+
+# A search in which nothing had a chance beside the default leaves a profile that can be checked all the same.
+expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run alone --max-trials 1
+expect_in alone/report.md 'measured again alone: 20 passes'
+[[ $(field alone/profile.json "['rounds'].__len__()") -eq 20 ]] || fail "the profile of the default alone holds no rounds"
+expect_exit 0 ci --baseline alone --run alone-night
+expect_exit 3 ci --baseline alone --run alone-slower --synthetic "$(planted '{}' 1.2)"
 
 # --budget: a whole search that begins with the baseline's front.
 expect_exit 0 ci --baseline baseline --run whole --budget 10m --out whole.json

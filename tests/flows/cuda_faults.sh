@@ -1,23 +1,50 @@
 #!/usr/bin/env bash
-# Faults of a GPU, as faults.sh has those of a process: a kernel that reads where nothing is, memory that no card has, a wait
-# that takes a minute. Without a GPU this is skipped.
+# Faults of a GPU, as faults.sh has those of a process: a kernel that reads where nothing is, memory that no card has, a card that
+# is filled, a wait that takes a minute, pinning that is refused, a death in the middle of a copy; and an engine whose pinned experts
+# take more of the host than a worker may. After each of them a trial on the same card runs. Without a GPU this is skipped.
 # flow: serial
 source "$(dirname "$0")/support/flow.sh"
 
 cat > space.json <<'JSON'
-{"name": "top_k_alone", "parameters": [{"name": "top_k", "kind": "ordinal", "values": [1, 2, 3, 4, 5, 6, 7, 8]}]}
+{"name": "top_k_alone", "parameters": [{"name": "top_k", "kind": "ordinal", "values": [1, 2, 3]}]}
 JSON
 probe=$("$MOETUNE" gpu-probe) || fail "the probe fails"
 [[ $probe == *'"gpu"'* ]] || skip "no GPU can be used here ($probe): the faults of a GPU were not tested"
-faults='{"fail": [{"when": {"top_k": 1}, "how": "device_fault"}, {"when": {"top_k": 2}, "how": "device_out_of_memory"}, {"when": {"top_k": 3}, "how": "device_hang"}]}'
-expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run device-faults --space ./space.json --searcher exhaustive --synthetic "$faults" \
-  --trial-limit 10s --gate none
-python3 - <<'PY' || fail "the outcomes of the GPU's faults are not named"
-import json, re  # a launch waits too, once the queue of launches is full
-trials = [json.loads(line) for line in open("device-faults/trials.jsonl")]
-by_top_k = {trial["configuration"]["top_k"]: trial for trial in trials if "final_round" not in trial}
-assert by_top_k[1]["outcome"] == "crashed" and "illegal" in by_top_k[1]["reason"], by_top_k[1]
-assert by_top_k[2]["outcome"] == "out_of_memory", by_top_k[2]
-assert by_top_k[3]["outcome"] == "timed_out" and re.search("in flight: (waiting for the device|ReadMemory)", by_top_k[3]["reason"]), by_top_k[3]
-assert all(by_top_k[top_k]["outcome"] == "ok" for top_k in (4, 5, 6, 7, 8))
+ways=(device_fault device_out_of_memory device_filled device_pinning_refused device_killed_in_copy device_hang)
+for way in "${ways[@]}"; do # a study each, so that it is this fault that the next trial on the card follows
+  faults='{"fail": [{"when": {"top_k": 1}, "how": "'$way'"}, {"when": {"top_k": 2}, "how": "device_works"}]}'
+  expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run "$way" --space ./space.json --searcher exhaustive --synthetic "$faults" \
+    --trial-limit 10s --gate none
+  expect_exit 0 "$MOETUNE" validate "$way"
+done
+python3 - "${ways[@]}" <<'PY' || fail "the outcomes of the GPU's faults are not named"
+import json, re, sys
+expected = {"device_fault": ("crashed", "illegal"), "device_out_of_memory": ("out_of_memory", ""), "device_filled": ("out_of_memory", ""),
+            "device_pinning_refused": ("out_of_memory", ""), "device_killed_in_copy": ("crashed", "SIGKILL"),
+            # a launch waits too, once the queue of launches is full
+            "device_hang": ("timed_out", "in flight: (waiting for the device|ReadMemory)")}
+for way in sys.argv[1:]:
+    trials = [json.loads(line) for line in open(f"{way}/trials.jsonl")]
+    search = [trial for trial in trials if "final_round" not in trial]
+    assert [trial["configuration"]["top_k"] for trial in search] == [1, 2, 3], (way, search)
+    outcome, words = expected[way]
+    assert search[0]["outcome"] == outcome and re.search(words, search[0].get("reason", "")), (way, search[0])
+    assert search[1]["outcome"] == "ok" and search[2]["outcome"] == "ok", (way, "the next trial on the card", search)
+PY
+
+# Two layers of Qwen3 pin 2.4 GB where a share of the experts is cached, and nothing where all are resident.
+cat > pins.json <<'JSON'
+{"name": "pins", "parameters": [{"name": "expert_cache", "kind": "ordinal", "values": [0.5, 1]},
+                                {"name": "top_k", "kind": "ordinal", "values": [4, 8]}]}
+JSON
+expect_exit 0 "$MOETUNE" tune --device cuda --model qwen3-30b-a3b:layers=2 --quiet --run pins --space ./pins.json --searcher exhaustive \
+  --timing 0.2s --host-memory-limit 2GiB --gate none
+python3 - <<'PY' || fail "a host without room for pinned experts is not recorded, or ends the study"
+import json
+trials = [json.loads(line) for line in open("pins/trials.jsonl")]
+search = [trial for trial in trials if "final_round" not in trial]
+assert len(search) == 4, search
+for trial in search:
+    wanted = "ok" if trial["configuration"]["expert_cache"] == 1 else "out_of_memory"
+    assert trial["outcome"] == wanted, trial
 PY

@@ -2,7 +2,9 @@
 // both sides of every size at which another path is taken.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "kernels/expert_ffn.h"
@@ -237,6 +239,12 @@ struct RoutedCase {
   bool drops = false;  // some choices are no expert: id -1, weight 0
 };
 
+// Shared experts beside the routed ones.
+struct SharedCase {
+  NumberType type;
+  std::int64_t inner;
+};
+
 // The same op on a GPU and on a CPU, with random experts.
 class CudaRoutedFfn : public CudaFusedOps {
  protected:
@@ -250,7 +258,7 @@ class CudaRoutedFfn : public CudaFusedOps {
       table_.push_back(static_cast<std::int32_t>(count - 1 - expert));
   }
 
-  void expect_same(const RoutedCase& at, double tolerance) {
+  void expect_same(const RoutedCase& at, double tolerance, const std::optional<SharedCase>& beside = {}) {
     const std::int64_t hidden = experts_.rows.gate.in;
     std::mt19937 random(9);
     std::vector<std::int32_t> choice;
@@ -267,26 +275,55 @@ class CudaRoutedFfn : public CudaFusedOps {
     const OwnedTensor rows = poisoned({at.tokens, at.k, hidden});
     const OwnedTensor y = random_floats({at.tokens, hidden}, 13);
     const Tensor gy = there(y.view());
-    run(gpu(), RoutedFfn{.ffn = {.x = there(x.view()),
-                                 .ids = there(chosen.view()),
-                                 .slot_of_expert = there(slot_of_expert.view()),
-                                 .slots = slots_.data(),
-                                 .layout = experts_.tiles,
-                                 .rows = there(rows.view())},
-                         .weights = there(weights.view()),
-                         .y = gy});
-    run(cpu_, RoutedFfn{.ffn = {.x = x.view(),
-                                .ids = chosen.view(),
-                                .slot_of_expert = slot_of_expert.view(),
-                                .slots = experts_.slots.data(),
-                                .layout = experts_.rows,
-                                .rows = rows.view()},
-                        .weights = weights.view(),
-                        .y = y.view()});
+    const Tensor gx = there(x.view());
+    const RoutedFfn on_gpu{.ffn = {.x = gx,
+                                   .ids = there(chosen.view()),
+                                   .slot_of_expert = there(slot_of_expert.view()),
+                                   .slots = slots_.data(),
+                                   .layout = experts_.tiles,
+                                   .rows = there(rows.view())},
+                           .weights = there(weights.view()),
+                           .y = gy};
+    const RoutedFfn on_cpu{.ffn = {.x = x.view(),
+                                   .ids = chosen.view(),
+                                   .slot_of_expert = slot_of_expert.view(),
+                                   .slots = experts_.slots.data(),
+                                   .layout = experts_.rows,
+                                   .rows = rows.view()},
+                           .weights = weights.view(),
+                           .y = y.view()};
+    std::string with;
+    if (beside) {
+      const OwnedMatrix gate = random_weights(beside->type, beside->inner, hidden, 21);
+      const OwnedMatrix up = random_weights(beside->type, beside->inner, hidden, 22);
+      const OwnedMatrix down = random_weights(beside->type, hidden, beside->inner, 23);
+      const OwnedTensor gated = poisoned({at.tokens, beside->inner});
+      const OwnedTensor upped = poisoned({at.tokens, beside->inner});
+      run(gpu(), MoeFfn{.routed = on_gpu,
+                        .shared = {.x = gx,
+                                   .gate = there(gate.w, Packing::tiles),
+                                   .up = there(up.w, Packing::tiles),
+                                   .down = there(down.w, Packing::tiles),
+                                   .gated = there(gated.view()),
+                                   .upped = there(upped.view()),
+                                   .y = gy}});
+      run(cpu_, MoeFfn{.routed = on_cpu,
+                       .shared = {.x = x.view(),
+                                  .gate = gate.w,
+                                  .up = up.w,
+                                  .down = down.w,
+                                  .gated = gated.view(),
+                                  .upped = upped.view(),
+                                  .y = y.view()}});
+      with = ", beside them " + std::string(name_of(beside->type)) + " " + std::to_string(beside->inner);
+    } else {
+      run(gpu(), on_gpu);
+      run(cpu_, on_cpu);
+    }
     expect_near(gy, y.view(), tolerance,
                 std::string(name_of(experts_.rows.gate.type)) + " " + std::to_string(hidden) + "/" +
                     std::to_string(experts_.rows.gate.out) + ", k " + std::to_string(at.k) + ", " +
-                    std::to_string(at.tokens) + " tokens" + (at.drops ? ", some dropped" : ""));
+                    std::to_string(at.tokens) + " tokens" + (at.drops ? ", some dropped" : "") + with);
   }
 
  private:
@@ -325,6 +362,32 @@ TEST_F(CudaRoutedFfn, SeveralTilesABlock) {
     for (const std::int64_t k : {1, 3}) expect_same({k, 1}, tolerance_for(type, 1, 1));
     make_experts(type, 64, 32, 130);
     expect_same({8, 1}, tolerance_for(type, 1, 1));
+  }
+}
+
+// Shared experts of the routed ones' type and of others, in the same launch or in their own: narrower and
+// wider than one expert, with choices that are dropped, and for several tokens.
+TEST_F(CudaRoutedFfn, SharedExpertsBesideThem) {
+  for (const NumberType type : kTileTypes) {
+    make_experts(type, 192, 96, 9);
+    for (const NumberType shared_type : {type, NumberType::bf16, NumberType::int4})
+      for (const std::int64_t inner : {36, 208})
+        for (const std::int64_t k : {1, 6, 8})
+          for (const std::int64_t tokens : {1, 2}) {
+            const double tolerance =
+                std::max(tolerance_for(type, tokens, 1), tolerance_for(shared_type, tokens, 4));
+            expect_same({k, tokens, k == 6}, tolerance, SharedCase{shared_type, inner});
+          }
+  }
+}
+
+// The shapes for which it is done, cut down in one direction each: several tiles a block on both sides.
+TEST_F(CudaRoutedFfn, SharedExpertsOfManyTiles) {
+  for (const NumberType type : {NumberType::bf16, NumberType::int4}) {
+    make_experts(type, 4096, 128, 4);
+    expect_same({3, 1}, tolerance_for(type, 1, 1), SharedCase{NumberType::bf16, 256});
+    make_experts(type, 64, 4096, 4);
+    expect_same({3, 1}, tolerance_for(type, 1, 1), SharedCase{NumberType::bf16, 8192});
   }
 }
 

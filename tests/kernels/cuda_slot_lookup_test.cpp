@@ -20,52 +20,67 @@ using namespace testing;
 
 class CudaSlotLookup : public GpuTest {
  protected:
+  // More slots than threads of the block.
+  static std::vector<CacheCase> large_cases() {
+    std::vector<CacheCase> cases = cache_cases();
+    for (CacheCase& large : cases) {
+      large.layers = 9;
+      large.experts = 256;
+      large.k = 8;
+      large.slots = large.slots * 61;
+    }
+    return cases;
+  }
+
+  void expect_same_decisions(const CacheCase& of, int tokens, int steps) {
+    SlotMemory there_memory(gpu(), of.layers, of.experts, of.slots);
+    SlotMemory here(cpu_, of.layers, of.experts, of.slots);
+    int number = 0;
+    for (const std::vector<std::int32_t>& step : with_some_dropped(invented_steps(of, steps, tokens, 3))) {
+      const int layer = number++ % of.layers;
+      const OwnedTensor chosen = ids({tokens, of.k}, step);
+      const Tensor gchosen = there(chosen.view());
+      for (bool asks = true;; asks = false) {
+        run(gpu(), look_up_op(of, there_memory, gchosen, layer, asks));
+        run(cpu_, look_up_op(of, here, chosen.view(), layer, asks));
+        const Wave expected = wave_in(cpu_, here);
+        ASSERT_EQ(wave_in(gpu(), there_memory), expected)
+            << of.name << ", " << of.slots << " slots, " << tokens << " tokens, step " << number;
+        if (expected.pending == 0) break;
+      }
+      const int next = number % of.layers;  // this layer's experts, or the next one's own last ones
+      const bool repeats = number % 3 == 0;
+      run(gpu(), place_ahead_op(of, there_memory, repeats ? Tensor() : gchosen, next));
+      run(cpu_, place_ahead_op(of, here, repeats ? Tensor() : chosen.view(), next));
+      ASSERT_EQ(listed_in(gpu(), there_memory.fetch_ahead()), listed_in(cpu_, here.fetch_ahead()))
+          << of.name << ", " << of.slots << " slots, " << tokens << " tokens, ahead of step " << number + 1;
+    }
+    const SlotCounters on_gpu = there_memory.counters(gpu());
+    const SlotCounters on_cpu = here.counters(cpu_);
+    EXPECT_EQ(on_gpu.lookups, on_cpu.lookups);
+    EXPECT_EQ(on_gpu.hits, on_cpu.hits);
+    EXPECT_EQ(on_gpu.misses, on_cpu.misses);
+    EXPECT_EQ(on_gpu.missing_layers, on_cpu.missing_layers);
+    EXPECT_EQ(on_gpu.evictions, on_cpu.evictions);
+    EXPECT_EQ(on_gpu.fetched, on_cpu.fetched);
+    EXPECT_EQ(on_gpu.ahead, on_cpu.ahead);
+    EXPECT_EQ(on_gpu.ahead_in_vain, on_cpu.ahead_in_vain);
+  }
+
   Device cpu_ = cpu();
 };
 
 TEST_F(CudaSlotLookup, DecidesWhatTheCpuDecides) {
   std::vector<CacheCase> cases = cache_cases();
-  for (CacheCase large : cache_cases()) {  // more slots than threads of the block
-    large.layers = 9;
-    large.experts = 256;
-    large.k = 8;
-    large.slots = large.slots * 61;
-    cases.push_back(large);
-  }
+  for (const CacheCase& large : large_cases()) cases.push_back(large);
   for (const CacheCase& of : cases)
-    for (const int tokens : {1, 2, 40}) {
-      SlotMemory there_memory(gpu(), of.layers, of.experts, of.slots);
-      SlotMemory here(cpu_, of.layers, of.experts, of.slots);
-      int number = 0;
-      for (const std::vector<std::int32_t>& step : with_some_dropped(invented_steps(of, 40, tokens, 3))) {
-        const int layer = number++ % of.layers;
-        const OwnedTensor chosen = ids({tokens, of.k}, step);
-        const Tensor gchosen = there(chosen.view());
-        for (bool asks = true;; asks = false) {
-          run(gpu(), look_up_op(of, there_memory, gchosen, layer, asks));
-          run(cpu_, look_up_op(of, here, chosen.view(), layer, asks));
-          const Wave expected = wave_in(cpu_, here);
-          ASSERT_EQ(wave_in(gpu(), there_memory), expected)
-              << of.name << ", " << of.slots << " slots, " << tokens << " tokens, step " << number;
-          if (expected.pending == 0) break;
-        }
-        const int next = number % of.layers;  // this layer's experts, or the next one's own last ones
-        const bool repeats = number % 3 == 0;
-        run(gpu(), place_ahead_op(of, there_memory, repeats ? Tensor() : gchosen, next));
-        run(cpu_, place_ahead_op(of, here, repeats ? Tensor() : chosen.view(), next));
-        ASSERT_EQ(listed_in(gpu(), there_memory.fetch_ahead()), listed_in(cpu_, here.fetch_ahead()))
-            << of.name << ", " << of.slots << " slots, " << tokens << " tokens, ahead of step " << number + 1;
-      }
-      const SlotCounters on_gpu = there_memory.counters(gpu());
-      const SlotCounters on_cpu = here.counters(cpu_);
-      EXPECT_EQ(on_gpu.lookups, on_cpu.lookups);
-      EXPECT_EQ(on_gpu.hits, on_cpu.hits);
-      EXPECT_EQ(on_gpu.misses, on_cpu.misses);
-      EXPECT_EQ(on_gpu.evictions, on_cpu.evictions);
-      EXPECT_EQ(on_gpu.fetched, on_cpu.fetched);
-      EXPECT_EQ(on_gpu.ahead, on_cpu.ahead);
-      EXPECT_EQ(on_gpu.ahead_in_vain, on_cpu.ahead_in_vain);
-    }
+    for (const int tokens : {1, 2, 40}) expect_same_decisions(of, tokens, 40);
+}
+
+// The same in so few steps that a tool that watches every access to shared memory comes to an end.
+TEST_F(CudaSlotLookup, DecidesTheSameInAFewSteps) {
+  for (const CacheCase& of : cache_cases()) expect_same_decisions(of, 2, 6);
+  expect_same_decisions(large_cases().front(), 40, 2);
 }
 
 // Blocks of odd sizes: smaller than a piece, a piece and a bit, several pieces.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <random>
 
@@ -204,6 +205,50 @@ TEST(Combine, AddsWeightedRowsOntoWhatIsThere) {
     return static_cast<float>(sum);
   });
   expect_same_bits(y.view(), expected.view(), "combine");
+}
+
+// What a GPU does in one is this on a CPU: the experts, then the shared ones, and whoever asks is told in
+// between.
+TEST(MoeFfn, IsTheExpertsAndThenTheSharedOnes) {
+  Device device = cpu(2);
+  const std::int64_t tokens = 2;
+  const std::int64_t hidden = 16;
+  const Experts experts(NumberType::bf16, hidden, 8);
+  const Step step(tokens, hidden);
+  const OwnedTensor weights = random_floats({tokens, 3}, 5);
+  const OwnedMatrix gate = random_weights(NumberType::int8, 24, hidden, 1);
+  const OwnedMatrix up = random_weights(NumberType::int8, 24, hidden, 2);
+  const OwnedMatrix down = random_weights(NumberType::int8, hidden, 24, 3);
+  const OwnedTensor rows = poisoned({tokens, 3, hidden});
+  const OwnedTensor gated = poisoned({tokens, 24});
+  const OwnedTensor upped = poisoned({tokens, 24});
+  const OwnedTensor apart = random_floats({tokens, hidden}, 4);
+  const OwnedTensor together = random_floats({tokens, hidden}, 4);
+  const auto routed = [&](const OwnedTensor& y) {
+    return RoutedFfn{.ffn = op_of(experts, step, rows), .weights = weights.view(), .y = y.view()};
+  };
+  const auto shared = [&](const OwnedTensor& y) {
+    return FeedForward{.x = op_of(experts, step, rows).x,
+                       .gate = gate.w,
+                       .up = up.w,
+                       .down = down.w,
+                       .gated = gated.view(),
+                       .upped = upped.view(),
+                       .y = y.view()};
+  };
+  run(device, routed(apart));
+  const OwnedTensor routed_alone = random_floats({tokens, hidden}, 4);
+  std::copy_n(apart.view().f32(), tokens * hidden, routed_alone.view().f32());
+  run(device, shared(apart));
+  int told = 0;
+  const std::function<void()> before_shared = [&] {
+    ++told;
+    expect_same_bits(together.view(), routed_alone.view(), "before the shared ones");
+  };
+  run(device,
+      MoeFfn{.routed = routed(together), .shared = shared(together), .before_shared = &before_shared});
+  EXPECT_EQ(told, 1);
+  expect_same_bits(together.view(), apart.view(), "both");
 }
 
 }  // namespace

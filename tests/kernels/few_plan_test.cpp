@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace moetune {
 namespace {
@@ -58,6 +59,56 @@ TEST(FewPlan, DownCoversEverything) {
     ASSERT_GE(shape.tiles_each, 1) << text(at);
     ASSERT_LE(shape.tiles_each, at.limits.most_tiles) << text(at);
   });
+}
+
+// Two kinds of weights in one launch: of each everything has somebody, and neither is cut finer than it is.
+TEST(FewPlan, PairsCoverEverything) {
+  for_all_sizes([](const Sizes& at) {
+    if (at.choices >= DownShape::kMostWarps) return;
+    const FewSizes routed{at.chunks, at.tiles, 1056};
+    for (const FewSizes& beside : {FewSizes{1, 1, 1024}, FewSizes{64, 176, 1024}, FewSizes{7, 3, 1056}}) {
+      const GatePairShape gate = few_gate_pair_shape(routed, at.choices, beside, at.limits);
+      ASSERT_GE(gate.warps, 1) << text(at);
+      ASSERT_LE(gate.warps, GateShape::kMostWarps) << text(at);
+      for (const auto& [steps, chunks] :
+           {std::pair{gate.steps, at.chunks}, {gate.beside_steps, beside.chunks}}) {
+        ASSERT_GE(gate.warps * steps, chunks) << text(at);
+        ASSERT_EQ(steps % GateShape::kTurn, 0) << text(at);
+        ASSERT_LT(gate.warps * (steps - GateShape::kTurn), chunks) << text(at);
+      }
+      for (const int each : {gate.tiles_each, gate.beside_tiles_each}) {
+        ASSERT_GE(each, 1) << text(at);
+        ASSERT_LE(each, at.limits.most_tiles) << text(at);
+      }
+      const DownPairShape down = few_down_pair_shape({at.chunks, at.tiles, 1056}, at.choices,
+                                                     {2 * at.chunks, at.tiles, 1024}, at.limits);
+      ASSERT_GE(down.splits, 1) << text(at);
+      ASSERT_GE(down.beside_splits, 1) << text(at);
+      ASSERT_LE(at.choices * down.splits + down.beside_splits, DownShape::kMostWarps) << text(at);
+      ASSERT_GE(down.tiles_each, 1) << text(at);
+      ASSERT_LE(down.tiles_each, at.limits.most_tiles) << text(at);
+    }
+  });
+}
+
+// V2-Lite on an H200: what is read beside the experts is a quarter of all in bf16, more than half in int4.
+TEST(FewPlan, SharedExpertsGetTheirShare) {
+  const FewLimits h200{132, 40};
+  const FewSizes shared{64, 176, 1024};
+  const GatePairShape bf16 = few_gate_pair_shape({64, 88, 1024}, 6, shared, h200);
+  EXPECT_EQ(bf16.tiles_each, bf16.beside_tiles_each);
+  const GatePairShape int4 = few_gate_pair_shape({16, 88, 1056}, 6, shared, h200);
+  EXPECT_GT(int4.tiles_each, int4.beside_tiles_each);
+  const auto blocks = [&](const GatePairShape& gate) {
+    return 6 * ((88 + gate.tiles_each - 1) / gate.tiles_each) +
+           (176 + gate.beside_tiles_each - 1) / gate.beside_tiles_each;
+  };
+  EXPECT_LE(blocks(bf16), 3 * 132);  // all there at once
+  EXPECT_LE(blocks(int4), 3 * 132);
+  // A warp of either kind has as much to read as the other.
+  const DownPairShape down = few_down_pair_shape({44, 128, 1024}, 6, {88, 128, 1024}, h200);
+  EXPECT_EQ(down.splits, 2);
+  EXPECT_EQ(down.beside_splits, 4);
 }
 
 // An H200 and the models of the acceptance: no multiprocessor has more than a tenth more than its share of

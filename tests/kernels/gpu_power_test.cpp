@@ -2,7 +2,9 @@
 #include "kernels/gpu_power.h"
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -41,15 +43,24 @@ TEST(GpuPower, SaysThatThereIsNoEnergyCounter) {
   EXPECT_EQ(power.watts(), 75.5);
 }
 
-TEST(GpuPower, WaitsUntilAGpuThatWorkedHasComeToRest) {
-  using std::chrono::milliseconds;
+TEST(GpuPower, LooksAtPowerAndClocks) {
+  const CardReading at_rest = GpuPower("0000:01:00.0", fake()).look();
+  EXPECT_EQ(at_rest.watts, 75.5);
+  EXPECT_EQ(at_rest.sm_mhz, 345);
+  EXPECT_EQ(at_rest.most_sm_mhz, 1980);
+  EXPECT_FALSE(GpuPower("0000:02:00.0", fake()).look().sm_mhz) << "a driver that does not say";
+  EXPECT_FALSE(GpuPower("0000:03:00.0", fake()).look().watts) << "no such card";
+}
+
+TEST(GpuPower, ACardThatWorkedIsWaitedFor) {
   const GpuPower cooling("0000:05:00.0", fake());
+  const std::vector<std::function<CardReading()>> cards{[&] { return cooling.look(); }};
   EXPECT_EQ(cooling.watts(), 456.0);
-  EXPECT_EQ(cooling.watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
-  EXPECT_EQ(GpuPower("0000:01:00.0", fake()).watts_at_rest(milliseconds(1), milliseconds(60'000)), 75.5);
-  EXPECT_FALSE(GpuPower("0000:06:00.0", fake()).watts_at_rest(milliseconds(1), milliseconds(10)))
-      << "still falling";
-  EXPECT_FALSE(GpuPower("0000:03:00.0", fake()).watts_at_rest(milliseconds(1), milliseconds(10)));
+  int steps = 0;
+  const auto found = power_at_rest(
+      cards, [&](auto) { ++steps; }, std::chrono::milliseconds(1), std::chrono::milliseconds(1000));
+  EXPECT_EQ(found[0].watts, 75.5);
+  EXPECT_GT(steps, 5);
 }
 
 // A part of a card would be charged with what the others use.

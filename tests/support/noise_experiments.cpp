@@ -1,6 +1,7 @@
 #include "tests/support/noise_experiments.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -11,6 +12,7 @@
 #include "tuner/choose.h"
 #include "tuner/counter_rng.h"
 #include "tuner/final_round.h"
+#include "tuner/nightly_check.h"
 #include "tuner/slowdown.h"
 #include "tuner/statistics.h"
 
@@ -262,6 +264,82 @@ Alarms alarms(const RecordedNoise& noise, double slowdown, double threshold, std
     }
   }
   return all;
+}
+
+namespace {
+
+constexpr std::size_t checked = 3;  // baseline, default and runner-up
+
+// Their values by pass in one half of the recording, `factor` times what they are in the long run.
+std::vector<std::vector<double>> half_of(const RecordedNoise& noise, std::size_t begin, double factor) {
+  std::vector<std::vector<double>> values(checked);
+  const auto passes = static_cast<std::size_t>(usual_passes);
+  for (std::size_t pass = 0; pass < passes; ++pass) {
+    const std::size_t first = begin + pass * (noise.processes() / 2) / passes;
+    for (std::size_t i = 0; i < checked; ++i) {
+      const std::size_t place = pass % 2 == 0 ? i : checked - 1 - i;  // there and back
+      values[i].push_back(factor * noise.level(first + place));
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+namespace {
+
+Alarms judged(int trials, double threshold,
+              const std::function<std::vector<NightlyPoint>(std::uint32_t)>& points) {
+  Alarms all;
+  for (std::uint32_t trial = 0; trial < static_cast<std::uint32_t>(trials); ++trial) {
+    NightlyInput input;
+    input.threshold = threshold;
+    input.objective = objectives_named("tpot_ms").front();
+    input.gate = gate_named("none");
+    input.points = points(trial);
+    compare_rounds(input.points, input.objective);
+    const NightlyVerdict verdict = judge_nightly(input).verdict;
+    ++all.trials;
+    all.regressions += verdict == NightlyVerdict::regression ? 1 : 0;
+    all.ok += verdict == NightlyVerdict::ok ? 1 : 0;
+    all.indeterminate += verdict == NightlyVerdict::indeterminate ? 1 : 0;
+  }
+  return all;
+}
+
+}  // namespace
+
+Alarms nights(const RecordedNoise& noise, double slowdown, double threshold, int trials) {
+  constexpr std::array roles = {NightlyRole::baseline, NightlyRole::standard, NightlyRole::runner_up};
+  return judged(trials, threshold, [&](std::uint32_t trial) {
+    const std::size_t begin = CounterRng(8, RngStage::bootstrap, trial).below(noise.processes(), 0);
+    const auto then = half_of(noise, begin, 1.0);
+    const auto now = half_of(noise, begin + noise.processes() / 2, 1.0 + slowdown);
+    std::vector<NightlyPoint> points;
+    for (std::size_t i = 0; i < checked; ++i) {
+      NightlyPoint& point = points.emplace_back();
+      point.role = roles[i];
+      point.rounds_then = then[i];
+      point.rounds_now = now[i];
+    }
+    return points;
+  });
+}
+
+Alarms nights_beside(const RecordedNoise& noise, double slowdown, double threshold, int trials) {
+  constexpr std::size_t passes = 60;
+  return judged(trials, threshold, [&](std::uint32_t trial) {
+    std::size_t next = CounterRng(9, RngStage::bootstrap, trial).below(noise.processes(), 0);
+    NightlyPoint point;
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      double beside = noise.level(next++);
+      double now = noise.level(next++);
+      if (pass % 2 == 1) std::swap(beside, now);  // there and back
+      point.rounds_beside.push_back(beside);
+      point.rounds_now.push_back((1.0 + slowdown) * now);
+    }
+    return std::vector<NightlyPoint>{point};
+  });
 }
 
 }  // namespace moetune

@@ -67,4 +67,14 @@ struct Alarms {
 };
 Alarms alarms(const RecordedNoise& noise, double slowdown, double threshold, std::int64_t rounds, int trials);
 
+// Whole checks as `moetune ci` makes them: a profile whose final round took one half of the recording, and a
+// night that takes the other half, in which everything is slower by `slowdown`. Each half is cut into as many
+// passes as a round has; a pass gives one process to each of baseline, default and runner-up. Judged by
+// judge_nightly(); stale counts as neither.
+Alarms nights(const RecordedNoise& noise, double slowdown, double threshold, int trials);
+// The same with the baseline's program in each pass of the night (--baseline-program), in a process of its
+// own, before the others' and after them by turns; it is not slower. Sixty passes, as the recorded processes
+// are a quarter of a second long.
+Alarms nights_beside(const RecordedNoise& noise, double slowdown, double threshold, int trials);
+
 }  // namespace moetune

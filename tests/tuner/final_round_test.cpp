@@ -36,7 +36,8 @@ std::vector<Trial> played(const std::map<std::int64_t, double>& times, const std
                           FinalLimits limits) {
   std::vector<Trial> log;
   while (const auto next = next_turn(finalists, after, log, limits))
-    log.push_back(turn(*next, times.at(next->trial) * moods[static_cast<std::size_t>(next->turn.pass) % moods.size()]));
+    log.push_back(
+        turn(*next, times.at(next->trial) * moods[static_cast<std::size_t>(next->turn.pass) % moods.size()]));
   return log;
 }
 
@@ -57,7 +58,8 @@ TEST(NextTurn, EveryPassHasEveryFinalistOnce) {
     EXPECT_NEAR(first[number], 20 / 3.0, 1.0) << "each begins about as often as the others";
   for (std::size_t pass = 0; pass < 20; pass += 2)
     for (std::size_t place = 0; place < 3; ++place)
-      EXPECT_EQ(log[3 * pass + place].number, log[3 * pass + 5 - place].number) << "every second pass goes back the same way";
+      EXPECT_EQ(log[3 * pass + place].number, log[3 * pass + 5 - place].number)
+          << "every second pass goes back the same way";
 }
 
 TEST(NextTurn, LoadingMayTakeNoMoreThanItsShare) {
@@ -113,9 +115,17 @@ TEST(NextTurn, NoPassBeginsThatWouldEndTooLate) {
   EXPECT_EQ(played(true_times, std::vector<double>(9, 1.0), {.seconds = 15.5}).size(), 15U);
   EXPECT_EQ(played(true_times, std::vector<double>(9, 1.0), {.seconds = 0.0}).size(), 6U)
       << "two passes in any case";
+  EXPECT_EQ(
+      played(true_times, std::vector<double>(9, 1.0), {.passes = 60, .fewest = 20, .seconds = 75.5}).size(),
+      75U)
+      << "25 of them in that time";
+  EXPECT_EQ(
+      played(true_times, std::vector<double>(9, 1.0), {.passes = 60, .fewest = 20, .seconds = 0.0}).size(),
+      60U)
+      << "as few as were asked for";
 }
 
-TEST(NextTurn, WhoFailedIsLeftOutAndNobodyPlaysAlone) {
+TEST(NextTurn, WhoFailedIsLeftOutAndWhoIsLeftGoesOnAlone) {
   std::vector<Trial> log;
   while (const auto next = next_turn(finalists, after, log, {})) {
     log.push_back(turn(*next, 1.0));
@@ -127,7 +137,29 @@ TEST(NextTurn, WhoFailedIsLeftOutAndNobodyPlaysAlone) {
     log.push_back(turn(*next, 1.0));
     if (next->trial != 0) log.back().outcome = Outcome::crashed;
   }
-  EXPECT_EQ(log.size(), 3U);
+  EXPECT_EQ(log.size(), 3U + 19U) << "what a later night is compared with";
+  log.clear();
+  while (const auto next = next_turn(finalists, after, log, {})) {
+    log.push_back(turn(*next, 1.0));
+    log.back().outcome = Outcome::crashed;
+  }
+  EXPECT_EQ(log.size(), 3U) << "nobody is left";
+}
+
+TEST(FinalRound, OneAloneHasItsRounds) {
+  const std::vector<std::int64_t> alone{0};
+  std::vector<Trial> log;
+  while (const auto next = next_turn(alone, after, log, {}))
+    log.push_back(turn(*next, 1.0 + 0.01 * static_cast<double>(next->turn.pass)));
+  ASSERT_EQ(log.size(), 20U);
+  const auto round = final_round(alone, after, log, tpot);
+  ASSERT_TRUE(round.has_value());
+  EXPECT_EQ(round->passes, 20);
+  EXPECT_FALSE(round->finalists.front().ratio.has_value());
+  EXPECT_NEAR(round->finalists.front().metrics.at("tpot_ms").value, 1.095, 1e-12);
+  EXPECT_EQ(round->reference_by_pass.size(), 20U);
+  log.back().outcome = Outcome::crashed;
+  EXPECT_FALSE(final_round(alone, after, log, tpot)->finalists.front().failure.empty());
 }
 
 TEST(NextTurn, AnotherOrderIsNamed) {
@@ -172,7 +204,8 @@ TEST(FinalRound, IntervalsHoldForAllChallengersAtOnce) {
   const auto with = [](const std::vector<std::int64_t>& who) {
     std::vector<Trial> log;
     RngSequence random(CounterRng(12, RngStage::bootstrap));
-    while (const auto next = next_turn(who, after, log, {})) log.push_back(turn(*next, 1.0 + random.uniform()));
+    while (const auto next = next_turn(who, after, log, {}))
+      log.push_back(turn(*next, 1.0 + random.uniform()));
     return final_round(who, after, log, tpot)->find(7)->ratio.value();
   };
   const Measurement alone = with({0, 7});

@@ -235,5 +235,57 @@ TEST(MovedKnobs, AFailureMakesSuspectsOfWhatDiffersFromTheDefault) {
   EXPECT_EQ(moved_knobs(points, tpot(), 0.05).names, std::vector<std::string>{"expert_quant"});
 }
 
+// A night in which the machine is a third slower than when the profile was made; program: by how much this
+// one is slower than the baseline's.
+NightlyInput night_beside(double program) {
+  NightlyInput input = night(1.33, 1.33, 1.33);
+  input.points.front().rounds_beside = rounds(9.0 * 1.33 / program, 0.01);
+  compare_rounds(input.points, input.objective);
+  return input;
+}
+
+TEST(NightlyCheck, AgainstTheBaselinesProgramTheNightCancels) {
+  EXPECT_EQ(judge_nightly(night(1.33, 1.33, 1.33)).verdict, NightlyVerdict::regression);
+  const NightlyResult same = judge_nightly(night_beside(1.0));
+  EXPECT_EQ(same.verdict, NightlyVerdict::ok) << same.reason;
+  EXPECT_NE(same.reason.find("than with the baseline's program in the same passes"), std::string::npos)
+      << same.reason;
+  ASSERT_EQ(same.remarks.size(), 1U);
+  EXPECT_NE(same.remarks[0].find("Against the numbers of the profile, another night's: 33.0 % slower"),
+            std::string::npos)
+      << same.remarks[0];
+  const NightlyResult slower = judge_nightly(night_beside(1.06));
+  EXPECT_EQ(slower.verdict, NightlyVerdict::regression);
+  EXPECT_NE(slower.reason.find("6.0 % slower"), std::string::npos) << slower.reason;
+  EXPECT_NE(slower.reason.find("it is the program, not the machine"), std::string::npos) << slower.reason;
+}
+
+TEST(NightlyCheck, AnotherDriverIsNoExcuseWhereBothProgramsRanUnderIt) {
+  NightlyInput input = night_beside(1.06);
+  input.staleness = {.rung = Rung::other_software,
+                     .differences = {{"driver", "1", "2", Rung::other_software}}};
+  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::regression);
+}
+
+TEST(NightlyCheck, ABaselineProgramThatFailsIsSaidAndTheProfileStandsIn) {
+  NightlyInput input = night(1.0, 1.0, 1.0);
+  input.beside_failure = "crashed: was killed by SIGSEGV";
+  const NightlyResult result = judge_nightly(input);
+  EXPECT_EQ(result.verdict, NightlyVerdict::ok);
+  ASSERT_EQ(result.remarks.size(), 1U);
+  EXPECT_NE(result.remarks[0].find("could not be measured (crashed: was killed by SIGSEGV)"),
+            std::string::npos);
+}
+
+TEST(NightlyCheck, AProfileWithoutRoundsCanBeCheckedByItsProgram) {
+  NightlyInput input = night(1.0, 1.0, 1.0);
+  for (NightlyPoint& each : input.points) each.rounds_then.clear(), each.slowdown.reset();
+  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::indeterminate);
+  input.points.front().rounds_beside = rounds(9.0, 0.01);
+  compare_rounds(input.points, input.objective);
+  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::ok);
+  EXPECT_TRUE(judge_nightly(input).remarks.empty());
+}
+
 }  // namespace
 }  // namespace moetune

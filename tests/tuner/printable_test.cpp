@@ -44,6 +44,12 @@ TEST(Printable, EveryPairOfBytesBecomesValidUtf8) {
   }
 }
 
+TEST(PrintableLines, KeepLineEndsAndNothingElse) {
+  EXPECT_EQ(printable_lines("a\x1B[31m\nb\tc\n"), "a [31m\nb c\n");
+  EXPECT_EQ(printable_lines("\n\n"), "\n\n");
+  EXPECT_EQ(printable_lines(""), "");
+}
+
 TEST(Fitted, NeverExceedsTheColumns) {
   const std::string text = "\xC3\xA4\xC3\xB6\xC3\xBC 12345";
   EXPECT_EQ(fitted(text, 9), text);

@@ -65,6 +65,23 @@ TEST(MiddleOfDifferences, CorrelatedOnesHaveAWiderInterval) {
       << "all of them as one";
 }
 
+TEST(ShiftBetween, CorrelatedNeighboursWidenIt) {
+  std::vector<double> before;
+  std::vector<double> now;
+  for (int i = 0; i < 40; ++i) {
+    before.push_back(i * 37 % 41);
+    now.push_back(3.0 + i * 29 % 43);
+  }
+  const auto width = [&](double correlation_time) {
+    const Interval interval = shift_between(before, now, usual_confidence, correlation_time).interval.value();
+    return interval.high - interval.low;
+  };
+  EXPECT_NEAR(width(4.0), 2.0 * width(1.0), 0.1 * width(4.0));
+  EXPECT_EQ(width(0.5), width(1.0)) << "samples tell no more than they are";
+  EXPECT_FALSE(shift_between(before, now, usual_confidence, 40.0).interval.has_value())
+      << "all of them as one";
+}
+
 TEST(RankEstimates, RefuseWhatIsNoNumber) {
   const std::vector<double> bad{1.0, std::numeric_limits<double>::quiet_NaN()};
   EXPECT_THROW(middle_of_differences(bad), std::invalid_argument);

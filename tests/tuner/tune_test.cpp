@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <memory>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -154,6 +156,22 @@ TEST_F(TuneTest, ATornLineIsSaidAndMeasuredAgain) {
   EXPECT_TRUE(has_text(remarks, "going on after 1 trial\n"));
   EXPECT_FALSE(has_text(messages, "going on after"));
   EXPECT_EQ(without_times(logged()), without_times(expected));
+}
+
+TEST_F(TuneTest, AClockThatJumpsIsNamedAndLosesNothing) {
+  using std::chrono::hours;
+  auto calendar = std::make_shared<std::chrono::system_clock::time_point>(std::chrono::system_clock::now());
+  runner.calendar = [calendar] { return *calendar += hours(1); };  // an hour between any two looks
+  ListSearcher searcher({with_top_k(7), with_top_k(6)});
+  EXPECT_EQ(run(searcher).stop, TuneResult::Stop::searcher_done);
+  ASSERT_EQ(logged().size(), 3U);
+  for (const Trial& trial : logged()) {
+    EXPECT_EQ(trial.outcome, Outcome::ok);
+    EXPECT_LT(trial.seconds, 600.0) << "by the other clock";
+    EXPECT_TRUE(
+        has_text(messages, "trial " + std::to_string(trial.number) + ": the system clock jumped by +3"));
+  }
+  EXPECT_EQ(measurements(), 3U);
 }
 
 TEST_F(TuneTest, AnInterruptionLeavesTheLogWhole) {

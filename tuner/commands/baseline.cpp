@@ -7,6 +7,7 @@
 
 #include "engine/facts/error.h"
 #include "tuner/commands/profile_argument.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/launch_profile.h"
 #include "tuner/report/escape.h"
 

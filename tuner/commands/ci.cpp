@@ -34,6 +34,7 @@ struct CiOptions {
   std::optional<double> budget_seconds;
   bool retune = false;
   bool judges_beside_other_work = false;
+  std::string baseline_program;
   std::string out;
   std::string run;
   NightlyOutputOptions outputs;
@@ -84,8 +85,9 @@ ExitCode run_ci(CiOptions options) {
   options.common.workload = baseline.profile.workload.name;
   options.common.fixed_workload = baseline.profile.workload;
   options.common.seed = baseline.profile.workload.seed;
-  const Study study =
-      studies_of(options.common, options.target, options.measuring_seconds / times_measured).front();
+  const Study study = studies_of(options.common, options.target,
+                                 options.measuring_seconds / times_measured(options.measuring_seconds))
+                          .front();
   for (const std::string& remark : study.remarks) console.log(remark);
   for (const std::string& warning : study.warnings) console.warn(warning);
 
@@ -109,6 +111,7 @@ ExitCode run_ci(CiOptions options) {
                                .measuring_seconds = options.measuring_seconds,
                                .budget_seconds = options.budget_seconds,
                                .judges_beside_other_work = options.judges_beside_other_work,
+                               .baseline_program = options.baseline_program,
                                .run_path = options.run,
                                .command_line = options.command_line},
                               record, console, interruption);
@@ -162,8 +165,8 @@ Command add_ci_command(CLI::App& program, const std::vector<std::string>& comman
                      "  moetune ci --baseline runs/baseline --model DIR --retune --out profile.json\n\n"
                      "Exit codes: 0 ok, 3 regression, 5 indeterminate (too noisy, or other work ran), 6 "
                      "stale or not comparable, 2 no baseline.");
-  add_text_option(command, "--baseline", options->baseline, "PROFILE",
-                  "profile.json, or the run directory it lies in");
+  add_text_option(command, "--baseline", options->baseline, "PROFILE|DIR|NAME",
+                  "profile.json, the run directory it lies in, or a name of 'moetune list profiles'");
   add_parsed_option(command, "--threshold", options->threshold, parse_per_cent, "5%",
                     "The slowdown that must be found", "5%");
   add_parsed_option(command, "--measuring", options->measuring_seconds, parse_duration_seconds, "90s|20m|2h",
@@ -175,6 +178,10 @@ Command add_ci_command(CLI::App& program, const std::vector<std::string>& comman
                   "Where the new profile goes, and beside it PROFILE.diff.md");
   add_text_option(command, "--run", options->run, "DIR",
                   "Run directory (default: runs/<time>-<model>-<workload>-ci)");
+  add_text_option(
+      command, "--baseline-program", options->baseline_program, "FILE",
+      "The moetune that made the baseline, or last night's: measured in turns with this one, so that "
+      "the machine's mood cancels");
   add_nightly_output_options(command, options->outputs);
   add_flag(command, "--beside-other-work", options->judges_beside_other_work,
            "Judge although other processes keep the processors busy; says so");

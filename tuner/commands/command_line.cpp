@@ -16,6 +16,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/help.h"
 #include "tuner/commands/usage.h"
+#include "tuner/printable.h"
 
 namespace moetune {
 namespace {
@@ -35,7 +36,7 @@ void print_line(std::FILE* stream, const std::string& text) { fmt::print(stream,
 
 ExitCode fail(ExitCode code, const std::string& message) {
   std::fflush(stdout);
-  print_line(stderr, "moetune: " + message);
+  print_line(stderr, "moetune: " + printable_lines(message));  // names of fields and files may hold anything
   return code;
 }
 

@@ -22,6 +22,7 @@
 #include "tuner/compare/comparison_text.h"
 #include "tuner/launch_profile.h"
 #include "tuner/pareto.h"
+#include "tuner/printable.h"
 #include "tuner/trial_log.h"
 
 namespace moetune {
@@ -154,7 +155,7 @@ class Comparing {
         add_predicted(comparison, *box);
     } catch (const InputError& error) {
       options_.console.warn(
-          fmt::format("moetune: the nearest boxes are not set beside it: {}", error.what()));
+          fmt::format("moetune: the nearest boxes are not set beside it: {}", printable(error.what())));
     }
   }
 
@@ -170,6 +171,8 @@ ExitCode run_compare(const CompareOptions& options) {
   std::vector<Source> sources;
   for (const std::string& path : paths) sources.push_back(source_of(path));
   check_one_price(options, sources);
+  if (!options.model.empty() && sources.size() == 1)  // refuses what is not the profile's
+    static_cast<void>(known_model(sources.front().profile, options.model));
 
   std::vector<LaunchProfile> profiles;
   for (const Source& source : sources) profiles.push_back(source.profile);
@@ -208,7 +211,7 @@ Command add_compare_command(CLI::App& program) {
       "  moetune compare runs/latest\n"
       "  moetune compare a/profile.json b/profile.json --prices prices.json\n"
       "  moetune compare runs/latest --with h200-sxm --with rtx-4090 --usd-per-hour 2.5");
-  add_words_option(command, "PROFILE", options->profiles, "PATH",
+  add_words_option(command, "PROFILE", options->profiles, "FILE|DIR|NAME",
                    "Profiles, run directories or names of the registry; default the newest run");
   add_repeated_option(command, "--with", options->with, "NAME",
                       "Add a box of the catalogue as predicted; see 'moetune list hardware'");

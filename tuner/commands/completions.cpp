@@ -41,15 +41,18 @@ OptionFacts facts_of(const CLI::Option& option) {
                     .help = option.get_description(),
                     .value = option.get_default_str(),
                     .choices = {},
-                    .takes_file = false};
+                    .takes_file = false,
+                    .listed = {}};
   for (const std::string& name : option.get_snames()) facts.flags.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) facts.flags.push_back("--" + name);
   if (facts.flags.empty()) facts.place = option.get_name(true);
   if (option.get_items_expected_max() > 0) facts.type = option.get_type_name();
   facts.choices = words_of(facts.type);
   if (facts.choices.empty() && facts.flags.empty()) facts.choices = words_of(facts.help);
-  for (const char* const word : {"DIR", "FILE", "PATH"})
+  for (const char* const word : {"DIR", "FILE", "PATH", "PROFILE"})
     facts.takes_file = facts.takes_file || facts.type.find(word) != std::string::npos;
+  for (const std::string& name : facts.flags.empty() ? std::vector{facts.place} : facts.flags)
+    if (facts.listed.kind.empty()) facts.listed = listed_values(name, facts.type);
   return facts;
 }
 
@@ -76,7 +79,25 @@ std::string zsh_text(const std::string& text) {
 
 std::string zsh_values(const OptionFacts& option) {
   if (!option.choices.empty()) return "(" + joined(option.choices) + ")";
+  if (!option.listed.kind.empty())
+    return fmt::format("_moetune_names{} {} {}", option.takes_file ? "_or_files" : "", option.listed.kind,
+                       option.listed.suffix.empty() ? "none" : option.listed.suffix);
   return option.takes_file ? "_files" : "";
+}
+
+// What bash is to do at the place of the option's value. Names come before files: those of the folder are
+// offered where no name begins as what was typed.
+std::string bash_values(const OptionFacts& option) {
+  if (!option.choices.empty())
+    return "COMPREPLY=($(compgen -W '" + joined(option.choices) + "' -- \"$current\"))";
+  if (!option.listed.kind.empty())
+    return fmt::format("{}COMPREPLY=($(compgen {}-W \"$(_moetune_names {})\" -- \"$current\"))",
+                       !option.listed.suffix.empty() ? "compopt -o nospace; "
+                       : option.takes_file           ? "compopt -o default; "
+                                                     : "",
+                       option.listed.suffix.empty() ? "" : "-S '" + option.listed.suffix + "' ",
+                       option.listed.kind);
+  return option.takes_file ? "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))" : ":";
 }
 
 }  // namespace
@@ -102,6 +123,7 @@ std::string bash_completions(const std::vector<CommandFacts>& commands) {
   for (const CommandFacts& command : commands) names.push_back(command.name);
   std::string text =
       "# bash completions of moetune, printed by 'moetune completions bash'.\n"
+      "_moetune_names() { \"${COMP_WORDS[0]}\" list \"$1\" --names 2> /dev/null; }\n"
       "_moetune() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} "
       "command=${COMP_WORDS[1]}\n"
@@ -113,29 +135,17 @@ std::string bash_completions(const std::vector<CommandFacts>& commands) {
       "  case $command in\n";
   for (const CommandFacts& command : commands) {
     std::vector<std::string> flags;
-    std::vector<std::string> words;
-    bool word_is_file = false;
+    std::string at_its_place = ":";
     text += "    " + command.name + ")\n      case $previous in\n";
     for (const OptionFacts& option : command.options) {
       flags.insert(flags.end(), option.flags.begin(), option.flags.end());
-      if (option.flags.empty()) {
-        words.insert(words.end(), option.choices.begin(), option.choices.end());
-        word_is_file = word_is_file || option.takes_file;
-      } else if (!option.type.empty()) {
-        const std::string reply =
-            !option.choices.empty()
-                ? "COMPREPLY=($(compgen -W '" + joined(option.choices) + "' -- \"$current\"))"
-            : option.takes_file ? "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))"
-                                : ":";
-        text += fmt::format("        {}) {}; return ;;\n", fmt::join(option.flags, "|"), reply);
-      }
+      if (option.flags.empty())
+        at_its_place = bash_values(option);
+      else if (!option.type.empty())
+        text += fmt::format("        {}) {}; return ;;\n", fmt::join(option.flags, "|"), bash_values(option));
     }
     text += "      esac\n      if [[ $current == -* ]]; then COMPREPLY=($(compgen -W '" + joined(flags) +
-            "' -- \"$current\"))\n";
-    if (!words.empty())
-      text += "      else COMPREPLY=($(compgen -W '" + joined(words) + "' -- \"$current\"))\n";
-    else if (word_is_file)
-      text += "      else compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))\n";
+            "' -- \"$current\"))\n      else " + at_its_place + "\n";
     text += "      fi ;;\n";
   }
   return text + "  esac\n}\ncomplete -F _moetune moetune\n";
@@ -143,8 +153,14 @@ std::string bash_completions(const std::vector<CommandFacts>& commands) {
 
 std::string zsh_completions(const std::vector<CommandFacts>& commands) {
   std::string text =
-      "#compdef moetune\n# zsh completions of moetune, printed by 'moetune completions zsh'.\n_moetune() {\n "
-      " local -a commands\n  commands=(\n";
+      "#compdef moetune\n# zsh completions of moetune, printed by 'moetune completions zsh'.\n"
+      // The last two words are ours; those before them are what _arguments wants compadd to be told.
+      "_moetune_names() {\n  local -a names ending\n"
+      "  names=(${(f)\"$(moetune list $argv[-2] --names 2> /dev/null)\"})\n"
+      "  [[ $argv[-1] == none ]] || ending=(-S $argv[-1])\n"
+      "  compadd \"${@[1,-3]}\" $ending -a names\n}\n"
+      "_moetune_names_or_files() { _moetune_names \"$@\"; _files \"${@[1,-3]}\"; }\n"
+      "_moetune() {\n  local -a commands\n  commands=(\n";
   for (const CommandFacts& command : commands)
     text += "    '" + zsh_text(command.name) + ":" + zsh_text(command.summary) + "'\n";
   text +=
@@ -180,8 +196,12 @@ std::string fish_completions(const std::vector<CommandFacts>& commands) {
       for (const std::string& flag : option.flags)
         line += flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1);
       if (!option.choices.empty()) line += fmt::format(" -a '{}'", joined(option.choices));
+      if (!option.listed.kind.empty())
+        line += fmt::format(
+            " -a '(moetune list {} --names 2> /dev/null{})'", option.listed.kind,
+            option.listed.suffix.empty() ? "" : " | string replace -r \\$ " + option.listed.suffix);
       if (!option.type.empty() && !option.flags.empty())
-        line += option.takes_file ? " -r -F" : " -r";
+        line += option.takes_file ? " -r -F" : " -x";
       else if (option.takes_file)
         line += " -F";
       if (!option.help.empty()) {

@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tuner/commands/completion_values.h"
+
 namespace moetune {
 
 // What completions and man page need of one option.
@@ -18,6 +20,7 @@ struct OptionFacts {
   std::string value;                 // that it has when it is not given; empty: none, or the help says it
   std::vector<std::string> choices;  // where the type or the help is a list of words
   bool takes_file = false;
+  ListedValues listed = {};  // words that 'moetune list' knows at the time
 };
 
 struct CommandFacts {

@@ -1,5 +1,6 @@
 // moetune export: a profile as the launch flags of a server.
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -21,11 +22,13 @@
 #include "tuner/commands/table.h"
 #include "tuner/export/claims.h"
 #include "tuner/export/formats.h"
+#include "tuner/export/given_text.h"
 #include "tuner/export/help_check.h"
 #include "tuner/export/knob_names.h"
 #include "tuner/export/server_table.h"
 #include "tuner/export/translate.h"
 #include "tuner/launch_profile.h"
+#include "tuner/printable.h"
 
 namespace moetune {
 namespace {
@@ -128,6 +131,9 @@ ExitCode run_export(ExportOptions options) {
 
   std::string service = "moetune-" + table.server;
   std::ranges::replace(service, '.', '-');
+  check_text("--image", options.image);
+  if (std::ranges::any_of(options.image, [](unsigned char c) { return std::isspace(c); }))
+    throw InputError("--image", "'" + printable(options.image) + "'", "one image, such as vllm/vllm-openai:v0.29.0");
   ContainerFacts container{.image = options.image.empty() ? table.image : options.image,
                            .listen = table.listen,
                            .port = table.port,

@@ -4,18 +4,25 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
+#include "kernels/gpu_health.h"
 #include "kernels/gpu_power.h"
+#include "kernels/gpu_rest.h"
 #include "moetune/build_info.h"
 #include "tuner/child_output.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/options.h"
 #include "tuner/device_lock.h"
+#include "tuner/doctor/bus_id.h"
 #include "tuner/json_fields.h"
 #include "tuner/metric_facts.h"
 
@@ -31,18 +38,37 @@ constexpr double most_gb_per_s = 1e6;
 constexpr auto lock_holder = "moetune";
 constexpr auto build_problem = "this build has no GPU code: it was made without a CUDA toolkit (nvcc)";
 
+#if MOETUNE_HAS_CUDA
+// By short bus id. To be called before the first call of CUDA, which wakes all cards up; NVML does not.
+std::map<std::string, RestingPower> power_of_resting_gpus() {
+  std::vector<std::string> bus_ids;
+  std::vector<std::function<CardReading()>> cards;
+  for (const GpuHealth& gpu : look_at_gpus().gpus) {
+    bus_ids.push_back(short_bus_id(gpu.bus_id));
+    cards.push_back([power = std::make_shared<GpuPower>(gpu.bus_id)] { return power->look(); });
+  }
+  const std::vector<RestingPower> found = power_at_rest(
+      cards, [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }, rest_step, rest_patience);
+  std::map<std::string, RestingPower> resting;
+  for (std::size_t i = 0; i < found.size(); ++i) resting[bus_ids[i]] = found[i];
+  return resting;
+}
+#endif
+
 // What runs in the child.
 GpuAnswer look_for_gpu([[maybe_unused]] bool is_ours) {
 #if MOETUNE_HAS_CUDA
   try {
+    const std::map<std::string, RestingPower> resting = power_of_resting_gpus();
     GpuReport report;
     report.bus_id = gpu_bus_id(0);
     std::optional<DeviceLock> lock;
     if (!is_ours && !(lock = DeviceLock::try_take(report.bus_id, lock_holder)))
       return {.gpu = {}, .problem = "another moetune measures on it", .busy = report.bus_id};
     const GpuPower power(report.bus_id);
-    // Before measure_gpu(): its context wakes the card up.
-    report.idle_watts = power.watts_at_rest(rest_step, rest_patience).value_or(0.0);
+    const auto at_rest = resting.find(short_bus_id(report.bus_id));
+    report.idle_problem = at_rest == resting.end() ? power.problem() : at_rest->second.problem;
+    if (at_rest != resting.end()) report.idle_watts = at_rest->second.watts.value_or(0.0);
     report.power_limit_watts = power.limit_watts().value_or(0.0);
     report.driver_version = power.driver_version();
     report.power_problem = power.problem();
@@ -73,7 +99,7 @@ double rate(const JsonFields& fields, const char* name) {
 GpuReport report_from_json(const JsonFields& fields) {
   fields.only({"name", "bus_id", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
                "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "pageable_gb_per_s",
-               "idle_watts", "power_limit_watts", "power_problem"});
+               "idle_watts", "idle_problem", "power_limit_watts", "power_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
   facts.name = fields.text("name");
@@ -90,6 +116,7 @@ GpuReport report_from_json(const JsonFields& fields) {
   facts.pageable_gb_per_s = rate(fields, "pageable_gb_per_s");
   report.driver_version = fields.text("driver_version");
   report.idle_watts = fields.number("idle_watts");
+  report.idle_problem = fields.text("idle_problem");
   report.power_limit_watts = fields.number("power_limit_watts");
   report.power_problem = fields.text("power_problem");
   return report;
@@ -128,6 +155,7 @@ nlohmann::json to_json_value(const GpuAnswer& answer) {
             {"link_gb_per_s", facts.link_gb_per_s},
             {"pageable_gb_per_s", facts.pageable_gb_per_s},
             {"idle_watts", answer.gpu->idle_watts},
+            {"idle_problem", answer.gpu->idle_problem},
             {"power_limit_watts", answer.gpu->power_limit_watts},
             {"power_problem", answer.gpu->power_problem}}}};
 }

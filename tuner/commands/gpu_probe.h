@@ -21,6 +21,7 @@ struct GpuReport {
   std::string bus_id;          // PCI address, by which NVML and the lock know it
   std::string driver_version;  // "580.95.05"; empty: not known
   double idle_watts = 0.0;     // before anything ran; 0: not known
+  std::string idle_problem;    // why that is not known; empty: it is
   double power_limit_watts = 0.0;  // 0: not known
   std::string power_problem;   // why energy cannot be read; empty: it can
 };

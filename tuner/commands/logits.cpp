@@ -27,6 +27,7 @@
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/routing_file.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/interruption.h"
 
 namespace moetune {

@@ -48,7 +48,7 @@ std::string roff_option(const OptionFacts& option) {
   const std::string name =
       option.flags.empty() ? option.place : fmt::format("{}", fmt::join(option.flags, ", "));
   std::string text = ".TP\n\\fB" + roff(name) + "\\fR";
-  if (!option.flags.empty() && !option.type.empty()) text += " \\fI" + roff(option.type) + "\\fR";
+  if (!option.type.empty()) text += " \\fI" + roff(option.type) + "\\fR";
   text += "\n" + roff(option.help);
   if (!option.value.empty()) text += roff(" (default: " + option.value + ")");
   return text + "\n";

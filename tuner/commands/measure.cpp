@@ -18,6 +18,8 @@
 #include "tuner/commands/measure_op.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_memory.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
 #include "tuner/commands/temporary_folder.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/commands/baseline_program.h"
 #include "tuner/commands/study_requests.h"
 #include "tuner/json_facts.h"
 #include "tuner/searchers/given_first.h"
@@ -105,6 +106,18 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
     if (nightly.on_look) nightly.on_look();
     progress.show(status);
   };
+  std::optional<BaselineProgram> beside;
+  if (!nightly.baseline_program.empty()) {
+    TrialRunnerSettings settings = target.runner_settings(in_folder, nightly.timing_seconds);
+    settings.setup = request.timing_setup;
+    settings.on_message = request.on_message;
+    beside.emplace(nightly.baseline_program, std::move(settings),
+                   Configuration{nightly.baseline->recommended.configuration}, objectives.front());
+    request.beside_pass = [&](std::int64_t, std::uint64_t seed) {
+      return beside->measure(seed, interruption);
+    };
+  }
+  if (!nightly.space) request.final_limits = nightly.limits;
   const TuneResult tuned =
       tune(request, searcher, log, target.runner_settings(in_folder, nightly.timing_seconds), interruption);
   progress.clear();
@@ -112,6 +125,8 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
   NightlyStudyResult result;
   result.interrupted = tuned.stop == TuneResult::Stop::interrupted;
   result.measuring_seconds = tuned.measuring_seconds;
+  if (beside) result.rounds_beside = beside->rounds();
+  if (beside) result.beside_failure = beside->failure();
   result.conclusion = conclude(run.path(), nightly.baseline->gate);
   const std::vector<std::int64_t> numbers = given_trials(nightly, log.trials());
   result.round = final_round(numbers, std::ssize(log.trials()), log.measured_again(), objectives.front());

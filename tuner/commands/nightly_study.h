@@ -26,6 +26,8 @@ struct NightlyStudy {
   std::optional<SearchSpace> space;      // searched afterwards; empty: nothing is
   std::optional<double> budget_seconds;  // of a search
   double timing_seconds = 2.0;           // most time for timing one configuration once
+  std::optional<FinalLimits> limits;     // of the final round without a search
+  std::string baseline_program;          // measured in turns with this one; empty: none
   std::vector<std::string> command_line;
   std::function<void()> on_look;  // several times a second while measuring
 };
@@ -35,6 +37,9 @@ struct NightlyStudyResult {
   double measuring_seconds = 0.0;
   Conclusion conclusion;
   std::optional<FinalRound> round;  // of all finalists; empty: it was not finished
+  // Of the baseline's configuration by the baseline's program, a value of the objective for each pass.
+  std::vector<double> rounds_beside;
+  std::string beside_failure;
 };
 
 // Throws as tune() and RunDirectory::create() do.

@@ -15,7 +15,11 @@ void take_any_words(CLI::App& command) { command.allow_extras()->prefix_command(
 
 CLI::Option* add_text_option(CLI::App& command, const std::string& flag, std::string& value, const std::string& type,
                              const std::string& help) {
-  return command.add_option(flag, value, help)->type_name(type)->capture_default_str();
+  CLI::Option* const option = command.add_option(flag, value, help)->type_name(type)->capture_default_str();
+  // `--prices "$PRICES"` of a variable that is not set must not pass for the option left out.
+  if (flag.starts_with('-'))
+    option->check([type](const std::string& text) { return text.empty() ? "'' (accepted: " + type + ")" : std::string(); });
+  return option;
 }
 
 CLI::Option* add_repeated_option(CLI::App& command, const std::string& flag, std::vector<std::string>& values,

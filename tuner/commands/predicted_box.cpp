@@ -162,7 +162,9 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
   made.front.reserve(trials.size());
   for (const Carried& trial : trials) {
     if (!takes_one_device(*trial.point) || !accurate_enough(run, *trial.point, trial.metrics)) continue;
-    const auto bytes = static_cast<std::int64_t>(trial.metrics.at("device_bytes").value);
+    // A file may say anything: what an integer cannot hold does not fit into any box.
+    const auto bytes =
+        static_cast<std::int64_t>(std::clamp(trial.metrics.at("device_bytes").value, 0.0, 1e18));
     if (least == 0 || bytes < least) least = bytes;
     if (bytes > box.memory_bytes) continue;
     ComparedPoint point{.configuration = device == DeviceKind::cpu

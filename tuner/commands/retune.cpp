@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/launch_profile.h"
 #include "tuner/moved_knobs.h"

@@ -14,14 +14,21 @@ namespace {
 constexpr std::size_t most_beside = 3;
 constexpr std::size_t gap = 2;
 
+// Where to cut a line that is too long: "knob=value" behind its sign, anything else where it must be.
+std::size_t cut_of(const std::string& line, std::size_t width) {
+  const std::size_t sign = line.rfind('=', width - 1);
+  return sign == std::string::npos ? width : sign + 1;
+}
+
 // Lines of at most `width` characters; a word that is longer is cut.
 std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
   std::istringstream broken(wrapped(printable(text), width, 0));
   for (std::string line; std::getline(broken, line);) {
     while (character_count(line) > width && line.size() > width) {  // cuts between bytes of plain text only
-      lines.push_back(line.substr(0, width));
-      line.erase(0, width);
+      const std::size_t cut = cut_of(line, width);
+      lines.push_back(line.substr(0, cut));
+      line.erase(0, cut);
     }
     lines.push_back(line);
   }

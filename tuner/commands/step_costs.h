@@ -4,26 +4,22 @@
 
 #include <span>
 
-namespace moetune {
+#include "engine/miss_costs.h"
 
-// What a size asks for on average, per decode step.
-struct AskedOfCache {
-  double misses = 0.0;
-  double missing_layers = 0.0;  // layers with at least one
-};
+namespace moetune {
 
 struct StepCosts {
   double lookup_ms = 0.0;         // of every step: what holds all experts looks nothing up
   double miss_ms = 0.0;           // of every miss
   double missing_layer_ms = 0.0;  // of every layer that goes for some
 
-  double of(const AskedOfCache& asked) const {
+  double of(const StepMisses& asked) const {
     return lookup_ms + asked.misses * miss_ms + asked.missing_layers * missing_layer_ms;
   }
 };
 
 struct MeasuredSize {
-  AskedOfCache asked;
+  StepMisses asked;
   double extra_ms = 0.0;  // beyond the resident step
 };
 

@@ -48,16 +48,6 @@ std::string model_note(const ModelSpec& model);
 // "tiny-moe, workload chat (128 + 32 tokens), cpu: Intel Xeon, 2 threads": what results belong to.
 std::string study_text(const Study& study);
 
-// Where a configuration is to be recommended: the model as it will be launched must fit too, not only as it
-// was folded to be measured.
-Study for_launch(Study study);
-
-// Bytes that have to be read between two uses of the same weights for the second to come from memory again.
-std::int64_t cold_reuse_bytes(DeviceKind device);
-
-// Does it run here but for the memory?
-bool is_about_memory(const Study& study, const Configuration& configuration);
-
 // Opens and checks the model, probes the machine and, unless --device cpu, its GPU. One study per workload of
 // --workload; latency_seconds: most time for timing one configuration. Throws InputError.
 std::vector<Study> engine_studies(const CommonOptions& common, double latency_seconds);
@@ -73,23 +63,5 @@ Study with_slo(Study study, const Slo& slo);
 
 // The synthetic target; settings: JSON text for it.
 Study synthetic_study(const CommonOptions& common, const std::string& settings);
-
-// A space by name or file, with ranges such as "1..native" resolved for this model and machine.
-SearchSpace space_for(const Study& study, const std::string& name_or_file);
-std::vector<std::string> space_names();
-
-// Native top_k, checkpoint number types, the largest expert cache that fits, one rank: for the parameters of
-// the space.
-Configuration default_configuration(const Study& study, const SearchSpace& space);
-
-inline constexpr auto setting_words = "knob=value, such as top_k=6; 'moetune list knobs' names them";
-
-// What `--set` gives, completed with the defaults of the default space. Throws InputError for unknown knobs
-// and values.
-Configuration configuration_from_settings(const Study& study, const std::vector<std::string>& settings);
-
-// When nothing of the space fits into memory: the nearest configuration, the bytes missing and the knob that
-// frees them.
-std::string nearest_misfit(const Study& study, const SearchSpace& space);
 
 }  // namespace moetune

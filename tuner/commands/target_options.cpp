@@ -12,6 +12,8 @@ namespace moetune {
 namespace {
 
 constexpr double usual_trial_limit_seconds = 600.0;
+// A small budget does not end a trial that a busy machine only slows down.
+constexpr double least_trial_limit_seconds = 60.0;
 // Beyond it the kernel would soon choose a victim itself, and it may choose the tuner that keeps the log.
 constexpr double usual_memory_share = 0.97;
 
@@ -22,11 +24,14 @@ std::string parse_target(const std::string& flag, const std::string& text) {
 
 }  // namespace
 
-TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double latency_seconds) const {
+TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double latency_seconds,
+                                                   double budget_seconds) const {
   TrialRunnerSettings settings;
   settings.setup = study.worker_setup;
+  double usual = usual_trial_limit_seconds;
+  if (budget_seconds > 0.0) usual = std::clamp(budget_seconds, least_trial_limit_seconds, usual);
   settings.trial_limit_seconds =
-      trial_limit_seconds > 0.0 ? trial_limit_seconds : std::max(usual_trial_limit_seconds, 4.0 * latency_seconds);
+      trial_limit_seconds > 0.0 ? trial_limit_seconds : std::max(usual, 4.0 * latency_seconds);
   settings.host_memory_limit_bytes = host_memory_limit_bytes > 0
                                          ? host_memory_limit_bytes
                                          : static_cast<std::int64_t>(usual_memory_share * static_cast<double>(usable_memory_bytes()));
@@ -36,7 +41,7 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
 
 std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target) {
   add_parsed_option(command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "A configuration that takes longer is timed_out", "10m");
+                    "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 1m to 10m)");
   add_parsed_option(command, "--host-memory-limit", target.host_memory_limit_bytes, parse_bytes, "SIZE",
                     "A configuration that takes more host memory is out_of_memory (default: 97 % of what there is)");
   return {hidden(add_parsed_option(command, "--inject-delay", target.injected_delay_ms, parse_milliseconds, "20ms",

@@ -18,8 +18,10 @@ struct TargetOptions {
   std::int64_t host_memory_limit_bytes = 0;  // 0: nearly all that this process may use
   double injected_delay_ms = 0.0;            // into every layer of the engine
 
-  // latency_seconds: time for timing one configuration, which the watchdog has to allow for.
-  TrialRunnerSettings runner_settings(const Study& study, double latency_seconds) const;
+  // latency_seconds: time for timing one configuration, which the watchdog has to allow for. budget_seconds: of
+  // the whole study; one configuration may not take longer than that where no other limit is given. 0: none.
+  TrialRunnerSettings runner_settings(const Study& study, double latency_seconds,
+                                      double budget_seconds = 0.0) const;
 };
 
 // Returns those for tests.

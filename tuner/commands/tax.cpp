@@ -27,8 +27,11 @@
 #include "tuner/commands/partial_file.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_memory.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/tax_causes.h"
+#include "tuner/commands/tax_limit.h"
 #include "tuner/commands/tax_text.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/engine_target.h"
@@ -84,12 +87,14 @@ Measured dense_twin_of(const Measured& model) {
 }
 
 // Powers of two up to the sequences of interest; of prompts up to four times the workload's, as far as the
-// context goes.
+// context goes. One round: what grows with sequences and prompts shows in it, and an agent's twelve with 32 sequences take
+// a CPU minutes.
 std::vector<Workload> swept_sequences(const Workload& workload) {
   std::vector<Workload> points;
   for (int sequences = 1; sequences <= most_swept_sequences; sequences *= 2) {
     points.push_back(workload);
     points.back().sequences = sequences;
+    points.back().rounds = 1;
   }
   return points;
 }
@@ -99,6 +104,7 @@ std::vector<Workload> swept_prompts(const Workload& workload, int max_context) {
   for (int prompt = shortest_swept_prompt; prompt <= 4 * workload.prompt_tokens; prompt *= 2) {
     Workload point = workload;
     point.prompt_tokens = prompt;
+    point.rounds = 1;
     if (point.context_tokens() > max_context) break;
     points.push_back(point);
   }
@@ -172,7 +178,15 @@ nlohmann::json to_json_value(const DeviceRecordingCost& cost) {
   return {{"kernels", std::move(kernels)}, {"launch_call_ns", cost.launch_call_ns}};
 }
 
-std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
+// Has the model shared experts without kernels of their own?
+bool shares_kernels(const TaxResult& tax, const ModelSpec& model) {
+  const Breakdown& decode = tax.decode.typical;
+  return model.shared_experts > 0 && decode.refused.empty() &&
+         decode.row_ns[static_cast<std::size_t>(Row::gate_up)] > 0.0 &&
+         decode.row_ns[static_cast<std::size_t>(Row::shared)] == 0.0;
+}
+
+std::string how_to_read(const TaxResult& tax, const ModelSpec& model, const std::string& dense_name) {
   std::string text = fmt::format(
       "Means over the middle half of the steps of {} recorded runs, against as many that were not; {} taken "
       "out. ",
@@ -197,6 +211,10 @@ std::string how_to_read(const TaxResult& tax, const std::string& dense_name) {
   if (tax.unlabelled_kernels > 0)
     text += fmt::format(" {} kernels could not be told apart and count as other compute.",
                         tax.unlabelled_kernels);
+  if (shares_kernels(tax, model))
+    text +=
+        " While decoding, shared experts are part of the routed ones' kernels and of their lines: alone they "
+        "take what 'moetune measure --op shared' says.";
   if (!dense_name.empty())
     text += " Beside it: " + dense_name +
             ", generated weights, as many parameters at work per token, all of them dense.";
@@ -291,6 +309,7 @@ ExitCode run_tax(const TaxOptions& options) {
   if (tax.use.busy_percent) document["driver"]["busy_percent"] = *tax.use.busy_percent;
   if (tax.use.link_gb_per_s) document["driver"]["link_gb_per_s"] = *tax.use.link_gb_per_s;
   if (!tax.use.held_down_by.empty()) document["driver"]["held_down_by"] = tax.use.held_down_by;
+  document["tax_limit"] = tax_limit_json(tax.decode);
   if (study.model.is_synthetic) document["synthetic_weights"] = true;
   if (dense)
     document["dense_twin"] = {{"name", dense_name},
@@ -320,13 +339,16 @@ ExitCode run_tax(const TaxOptions& options) {
         sweep(model, swept_prompts(study.workload, study.model.max_context), false, options.common,
               options.budget_seconds, study.hardware.device_bytes);
     console.result(sweep_table("sequences", sequences) + "\n\n" + sweep_table("prompt", prompts) + "\n");
-    document["sweep"] = {{"sequences", to_json_value(sequences, "sequences")},
+    if (study.workload.rounds > 1)
+      console.result(wrapped(fmt::format("Swept with the first of the {} rounds.", study.workload.rounds), 80, 0) + "\n");
+    document["sweep"] = {{"rounds", 1},
+                         {"sequences", to_json_value(sequences, "sequences")},
                          {"prompt_tokens", to_json_value(prompts, "prompt_tokens")}};
   }
   console.document(document);
   if (const std::string words = conclusion(tax, dense); !words.empty())
-    console.result(wrapped(words, 80, 0) + "\n");
-  console.result(wrapped(how_to_read(tax, dense_name), 80, 0));
+    console.result(wrapped(words + " " + tax_limit_text(tax.decode), 80, 0) + "\n");
+  console.result(wrapped(how_to_read(tax, study.model, dense_name), 80, 0));
   if (timeline)
     console.result(options.timeline + ": the last recorded run, for chrome://tracing or ui.perfetto.dev");
   return tax.decode.typical.refused.empty() ? ExitCode::done : ExitCode::indeterminate;

@@ -6,6 +6,7 @@
 
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/run_paths.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/round_values.h"
 
 namespace moetune {
@@ -48,7 +49,11 @@ NightlyStudy nightly_study(const TonightInput& input, const std::vector<CheckedC
   nightly.baseline = &profile;
   nightly.default_configuration = standard_of(input.baseline, input.study);
   for (const CheckedConfiguration& each : checked) nightly.given.push_back(each.configuration);
-  nightly.timing_seconds = input.measuring_seconds / (times_measured * static_cast<double>(checked.size()));
+  const std::size_t each_pass = checked.size() + (input.baseline_program.empty() ? 0 : 1);
+  nightly.timing_seconds =
+      input.measuring_seconds / (times_measured(input.measuring_seconds) * static_cast<double>(each_pass));
+  nightly.limits = nightly_limits(input.measuring_seconds);
+  nightly.baseline_program = input.baseline_program;
   nightly.command_line = input.command_line;
   if (input.budget_seconds) {
     nightly.budget_seconds = input.budget_seconds;
@@ -59,6 +64,17 @@ NightlyStudy nightly_study(const TonightInput& input, const std::vector<CheckedC
 }
 
 }  // namespace
+
+FinalLimits nightly_limits(double measuring_seconds) {
+  constexpr std::int64_t most = 60;
+  return {.passes = std::clamp(static_cast<std::int64_t>(measuring_seconds), usual_passes, most),
+          .fewest = usual_passes,
+          .seconds = 2.0 * measuring_seconds};
+}
+
+double times_measured(double measuring_seconds) {
+  return static_cast<double>(nightly_limits(measuring_seconds).passes) + 1.0;
+}
 
 std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord& record,
                                        const Console& console, const Interruption& interruption) {
@@ -81,6 +97,8 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
   record.seconds = tonight.measured.measuring_seconds;
   for (const CheckedConfiguration& each : checked)
     record.input.points.push_back(point_tonight(each, tonight.measured, record.input.objective));
+  record.input.points.front().rounds_beside = tonight.measured.rounds_beside;
+  record.input.beside_failure = tonight.measured.beside_failure;
   compare_rounds(record.input.points, record.input.objective);
   for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu()})
     others.insert(others.end(), list.begin(), list.end());

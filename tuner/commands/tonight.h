@@ -13,8 +13,12 @@
 
 namespace moetune {
 
-// Passes of the final round, and the trial before it.
-inline constexpr double times_measured = static_cast<double>(usual_passes) + 1.0;
+// How many passes so much measuring is cut into. Processes differ more than what one of them measures in a
+// second and in three, so more of them tell more: one a second, as long as their starts take no longer than
+// the measuring itself, but never fewer than a final round of tune has.
+FinalLimits nightly_limits(double measuring_seconds);
+// The passes, and the trial before them.
+double times_measured(double measuring_seconds);
 
 struct TonightInput {
   const Baseline& baseline;
@@ -23,7 +27,8 @@ struct TonightInput {
   double measuring_seconds = 60.0;
   std::optional<double> budget_seconds;  // of a whole search; empty: only the check
   bool judges_beside_other_work = false;
-  std::string run_path;  // empty: a new one below runs/
+  std::string baseline_program;  // measured in turns with this one; empty: none
+  std::string run_path;          // empty: a new one below runs/
   std::vector<std::string> command_line;
 };
 

@@ -24,6 +24,7 @@
 #include "tuner/commands/partial_file.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/trace_report.h"
 #include "tuner/counted.h"
 

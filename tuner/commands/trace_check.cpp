@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -52,19 +54,34 @@ class SizeRuns {
   std::vector<SequenceRun> runs_;
 };
 
+// The engine's own decoding behind the first tokens of the trace.
+double decode_ms(Engine& engine, const RoutingTrace& trace) {
+  constexpr int kSteps = 64;
+  const int context = engine.limits().context_tokens;
+  const int steps = std::max(1, std::min(kSteps, context / 2));
+  const auto prompt = static_cast<std::size_t>(std::min<std::int64_t>(context - steps, trace.tokens()));
+  engine.prefill(0, std::span(trace.token_ids).first(prompt));
+  const StepToken first{
+      .id = trace.token_ids.front(), .sequence = 0, .position = static_cast<std::int32_t>(prompt)};
+  const Decoded decoded = engine.decode({.first = {&first, 1}, .steps = steps});
+  return 1e3 * median(decoded.step_seconds);
+}
+
 }  // namespace
 
-AskedOfCache asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int slots) {
+StepMisses asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int slots) {
   const auto steps = static_cast<double>(std::max<std::int64_t>(1, trace.decode_tokens()));
   if (slots >= lru.exact_from) {
     const auto at = static_cast<std::size_t>(slots);
-    return {.misses = static_cast<double>(lru.lookups - lru.hits[at]) / steps,
-            .missing_layers = static_cast<double>(lru.layer_steps - lru.whole[at]) / steps};
+    return {.layers = static_cast<double>(trace.layers),
+            .missing_layers = static_cast<double>(lru.layer_steps - lru.whole[at]) / steps,
+            .misses = static_cast<double>(lru.lookups - lru.hits[at]) / steps};
   }
   const ReplayCounts counts = replay(
       trace, {.layers = trace.layers, .experts = trace.experts, .slots = slots, .policy = CachePolicy::lru});
-  return {.misses = static_cast<double>(counts.misses) / steps,
-          .missing_layers = static_cast<double>(counts.missing_layers) / steps};
+  return {.layers = static_cast<double>(trace.layers),
+          .missing_layers = static_cast<double>(counts.missing_layers) / steps,
+          .misses = static_cast<double>(counts.misses) / steps};
 }
 
 TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
@@ -78,6 +95,11 @@ TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, cons
   chosen.prefetch = Prefetch::none;
   chosen.expert_cache_fraction = 1.0;
   chosen.expert_cache_bytes = all * expert_bytes(spec, chosen);
+  std::optional<MissCosts> costs;
+  if (options.device == DeviceKind::cuda) {  // before there is an engine: it takes over what is pinned for it
+    say("measuring what a miss costs");
+    costs = miss_costs_of(spec, options);
+  }
   Engine engine(checkpoint, chosen, limits);
   const auto configure = [&](int slots) {
     chosen.expert_cache_bytes = slots * expert_bytes(spec, chosen);
@@ -86,6 +108,7 @@ TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, cons
   const auto slots_at = [&](double share) { return least + static_cast<int>(share * (all - least)); };
 
   TraceCheck check;
+  if (costs) check.on_gpu = TraceCheck::OnGpu{.decode_ms = decode_ms(engine, trace), .costs = *costs};
   std::map<int, SizeRuns> runs{{all, {}}};
   for (const double share : kCalibratedShares) check.calibrated_at.push_back(slots_at(share));
   for (const double share : kCheckedShares) check.sizes.push_back({.slots = slots_at(share)});

@@ -1,6 +1,7 @@
 // A trace's analysis as JSON. Start at to_json_value().
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -104,6 +105,38 @@ nlohmann::json hot_json(const TraceAnalysis& analysis) {
   return {{"set_share", analysis.hot_share}, {"hit_of_sets", sets}};
 }
 
+nlohmann::json costs_json(const MissCosts::Way& way) {
+  return {{"layer_us", rounded(way.layer_us)},
+          {"missing_layer_us", rounded(way.missing_layer_us)},
+          {"miss_us", rounded(way.miss_us)}};
+}
+
+// null: on a CPU.
+nlohmann::json on_gpu_json(const TraceReport& report) {
+  if (!report.check->on_gpu) return nullptr;
+  const TraceCheck::OnGpu& gpu = *report.check->on_gpu;
+  const int k = report.trace.k;
+  const auto from = [&](MissHandling way, MissHandling other) {
+    const std::optional<int> missing = cheaper_from(gpu.costs.of(way), gpu.costs.of(other), k);
+    return missing ? nlohmann::json(*missing) : nlohmann::json();
+  };
+  nlohmann::json steps = nlohmann::json::array();
+  for (const CachePoint& point : report.analysis.points)
+    steps.push_back({{"slots", point.slots},
+                     {"predicted_dma", rounded(report.predicted_step_ms(point.slots, MissHandling::dma))},
+                     {"predicted_pull", rounded(report.predicted_step_ms(point.slots, MissHandling::pull))}});
+  return {{"measured_resident_step_ms", rounded(gpu.decode_ms)},
+          {"measured_costs",
+           {{"dma", costs_json(gpu.costs.dma)},
+            {"pull", costs_json(gpu.costs.pull)},
+            {"cpu", costs_json(gpu.costs.cpu)}}},
+          {"missing_experts_of_a_layer_from_which",
+           {{"dma_beats_pull", from(MissHandling::dma, MissHandling::pull)},
+            {"cpu_beats_dma", from(MissHandling::cpu, MissHandling::dma)},
+            {"cpu_beats_pull", from(MissHandling::cpu, MissHandling::pull)}}},
+          {"step_ms", std::move(steps)}};
+}
+
 nlohmann::json check_json(const TraceReport& report) {
   if (!report.check) return {{"why_not", report.why_unchecked}};
   nlohmann::json sizes = nlohmann::json::array();
@@ -119,6 +152,7 @@ nlohmann::json check_json(const TraceReport& report) {
           {"measured_missing_layer_ms", rounded(report.check->costs.missing_layer_ms)},
           {"calibrated_at_slots", report.check->calibrated_at},
           {"sizes", sizes},
+          {"on_gpu", on_gpu_json(report)},
           {"prewarming",
            {{"policy", "layer_lru"},
             {"slots", report.check->prewarmed_slots},

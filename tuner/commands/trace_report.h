@@ -24,6 +24,10 @@ struct TraceReport {
     if (slots >= all_experts(trace)) return check->resident_ms;
     return check->step_ms(asked_of_cache(trace, analysis.lru, slots));
   }
+  // As the engine decodes by itself; where check->on_gpu is there.
+  double predicted_step_ms(int slots, MissHandling miss) const {
+    return check->on_gpu->step_ms(miss, asked_of_cache(trace, analysis.lru, slots));
+  }
 };
 
 nlohmann::json to_json_value(const TraceReport& report);

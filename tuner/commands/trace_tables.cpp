@@ -1,5 +1,6 @@
 // A trace's analysis as tables for a terminal. Start at tables_of().
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -89,6 +90,30 @@ std::string check_text(const TraceReport& report) {
   return text;
 }
 
+// What an lru cache's step would take where the engine decodes by itself, by way of handling a miss.
+std::string on_gpu_text(const TraceReport& report) {
+  const TraceCheck::OnGpu& gpu = *report.check->on_gpu;
+  Table table{.headings = {"slots", "share", "dma", "pull"},
+              .alignment = std::vector<Align>(4, Align::right),
+              .rows = {}};
+  for (const CachePoint& point : report.analysis.points)
+    table.rows.push_back({std::to_string(point.slots), percent(point.share),
+                          ms(report.predicted_step_ms(point.slots, MissHandling::dma)),
+                          ms(report.predicted_step_ms(point.slots, MissHandling::pull))});
+  std::string text = table.text() + "\n";
+  const auto way = [](const char* name, const MissCosts::Way& cost) {
+    return fmt::format("{}: {:.1f} us a layer, {:.1f} a layer that misses, {:.1f} a miss. ", name,
+                       cost.layer_us, cost.missing_layer_us, cost.miss_us);
+  };
+  std::string costs = fmt::format("Resident {} (measured) + costs measured here. ", ms(gpu.decode_ms));
+  costs += way("dma", gpu.costs.dma) + way("pull", gpu.costs.pull) + way("cpu", gpu.costs.cpu);
+  const std::optional<int> from = cheaper_from(gpu.costs.dma, gpu.costs.pull, report.trace.k);
+  costs += from ? fmt::format("dma costs less than pull where {} or more of {} experts are missing.", *from,
+                              report.trace.k)
+                : "pull never costs more than dma.";
+  return text + wrapped(costs, kWidth, 0);
+}
+
 std::string mebibytes(double bytes) { return fmt::format("{:.2f} MiB", bytes / (1 << 20)); }
 
 std::string predictors_text(const TraceReport& report) {
@@ -148,6 +173,10 @@ std::string tables_of(const TraceReport& report) {
   text += report.check ? "; step: predicted:\n\n" : ":\n\n";
   text += policies_text(report);
   text += "\n\nAn lru cache, predicted from the trace and measured:\n\n" + check_text(report);
+  if (report.check && report.check->on_gpu)
+    text +=
+        "\n\nA step of an lru cache where no experts are forced, by way of handling a miss, predicted:\n\n" +
+        on_gpu_text(report);
   if (!report.analysis.predictors.empty()) {
     text +=
         "\n\nPrefetch beside layer_lru, replayed on every other sequence. *: learned from the\nothers, not "

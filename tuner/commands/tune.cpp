@@ -23,7 +23,9 @@
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
+#include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_requests.h"
+#include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
 #include "tuner/counted.h"
@@ -214,7 +216,8 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     if (!console.quiet) progress.message(line);
   };
   request.stops_before_final_round = seat != nullptr;
-  TrialRunnerSettings runner_settings = options.target.runner_settings(study, options.timing_seconds);
+  TrialRunnerSettings runner_settings =
+      options.target.runner_settings(study, options.timing_seconds, options.budget_seconds);
   runner_settings.seat = seat;
   const TuneResult result = tune(request, *searcher, log, runner_settings, interruption);
   progress.clear();

@@ -23,6 +23,7 @@
 #include "tuner/nightly_record.h"
 #include "tuner/objective.h"
 #include "tuner/possible_values.h"
+#include "tuner/printable.h"
 #include "tuner/problems.h"
 #include "tuner/run_directory.h"
 #include "tuner/search_space.h"
@@ -172,7 +173,8 @@ std::string checked_front(const nlohmann::json& document, const std::string& fil
 
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
-  if (!fs::exists(path)) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
+  std::error_code unreadable;
+  if (!fs::exists(path, unreadable) || unreadable) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
   if (fs::is_directory(path)) return checked_run(path);
   if (path.ends_with(".jsonl")) return "a log of " + words_of(checked_log(path));
   const nlohmann::json document = read_json_file(path);
@@ -214,7 +216,7 @@ ExitCode run_validate(const ValidateOptions& options) {
   std::string what;
   attempt([&] { what = checked(options.path); });
   if (!problems.messages().empty()) {
-    for (const std::string& message : problems.messages()) options.console.warn("moetune: " + message);
+    for (const std::string& message : problems.messages()) options.console.warn("moetune: " + printable(message));
     options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
     return ExitCode::bad_input;
   }

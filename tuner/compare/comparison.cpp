@@ -1,11 +1,13 @@
 #include "tuner/compare/comparison.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "engine/facts/error.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/contender.h"
 #include "tuner/launch_profile.h"
@@ -89,6 +91,46 @@ void price_from_run(ComparedBox& box, const LaunchProfile& profile) {
   }
 }
 
+void check(const ComparedBox& box, const char* what, double value) {
+  if (!std::isfinite(value))
+    throw InputError(box.from, fmt::format("{} of {} comes to no number", what, box.box),
+                     "figures and prices that can be of a box");
+}
+
+void check(const ComparedBox& box, const char* what, const Measurement& measurement) {
+  check(box, what, measurement.value);
+  check(box, what, measurement.low.value_or(0.0));
+  check(box, what, measurement.high.value_or(0.0));
+}
+
+void check(const ComparedBox& box, const ComparedPoint& point) {
+  for (const auto& [name, measurement] : point.metrics) check(box, name.c_str(), measurement);
+  if (point.usd_per_mtok) check(box, "usd_per_mtok", *point.usd_per_mtok);
+}
+
+void check(const ComparedBox& box) {
+  check(box, box.recommended);
+  for (const ComparedPoint& point : box.front) check(box, point);
+  check(box, "joules_per_mtok", box.joules_per_mtok.value_or(0.0));
+  check(box, "own_usd_per_hour", box.own_usd_per_hour.value_or(0.0));
+  check(box, "own_usd_per_mtok", box.own_usd_per_mtok.value_or(0.0));
+  check(box, "break_even_busy_share", box.break_even_busy_share.value_or(0.0));
+  check(box, "break_even_tokens_per_s", box.break_even_tokens_per_s.value_or(0.0));
+}
+
+// The load above which each box costs less than as many of the cheapest.
+void settle_loads(Comparison& comparison, const ComparedBox& cheapest) {
+  const Rented cheap{*cheapest.price.usd_per_hour, find(cheapest.recommended.metrics, "tokens_per_s")->value};
+  for (ComparedBox& box : comparison.boxes) {
+    box.is_cheapest_by_the_hour = &box == &cheapest;
+    const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
+    if (&box == &cheapest || box.missing_bytes > 0 || !box.price.usd_per_hour || rate == nullptr ||
+        cheap.tokens_per_s <= 0.0)
+      continue;
+    box.break_even_tokens_per_s = break_even_load({*box.price.usd_per_hour, rate->value}, cheap);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
@@ -160,17 +202,8 @@ void settle(Comparison& comparison) {
         (cheapest == nullptr || *box.price.usd_per_hour < *cheapest->price.usd_per_hour))
       cheapest = &box;
   }
-  if (cheapest == nullptr) return;
-  const Rented cheap{*cheapest->price.usd_per_hour,
-                     find(cheapest->recommended.metrics, "tokens_per_s")->value};
-  for (ComparedBox& box : comparison.boxes) {
-    box.is_cheapest_by_the_hour = &box == cheapest;
-    const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
-    if (&box == cheapest || box.missing_bytes > 0 || !box.price.usd_per_hour || rate == nullptr ||
-        cheap.tokens_per_s <= 0.0)
-      continue;
-    box.break_even_tokens_per_s = break_even_load({*box.price.usd_per_hour, rate->value}, cheap);
-  }
+  if (cheapest != nullptr) settle_loads(comparison, *cheapest);
+  for (const ComparedBox& box : comparison.boxes) check(box);
 }
 
 }  // namespace moetune

@@ -68,7 +68,8 @@ std::string box_name(const HardwareFingerprint& hardware);
 // One box of a comparison as its profile has it; the money is left to settle().
 ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price);
 
-// Fills in energy, money and break-even loads of every box.
+// Fills in energy, money and break-even loads of every box. InputError where a figure comes to no number: one
+// of a profile or of a price cannot be one that was measured.
 void settle(Comparison& comparison);
 
 }  // namespace moetune

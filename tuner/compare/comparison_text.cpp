@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "tuner/metric_facts.h"
@@ -146,19 +148,33 @@ std::vector<ComparisonRow> comparison_rows(const Comparison& comparison) {
 }
 
 std::vector<std::string> comparison_remarks(const Comparison& comparison) {
+  // What holds for several boxes is said once, with their names.
+  std::vector<std::pair<std::string, std::vector<std::string>>> of_models;
   std::vector<std::string> remarks;
+  std::vector<std::string> without_rent;
   for (const ComparedBox& box : comparison.boxes) {
-    const std::string name = box.box + ", " + box.model;
-    if (!box.remark.empty()) remarks.push_back(name + ": " + box.remark + ".");
+    if (!box.remark.empty()) {
+      const auto known =
+          std::ranges::find(of_models, box.remark, [](const auto& each) { return each.first; });
+      std::vector<std::string>& boxes =
+          known == of_models.end() ? of_models.emplace_back(box.remark, std::vector<std::string>{}).second
+                                   : known->second;
+      boxes.push_back(box.box + ", " + box.model);
+    }
     if (!box.price.source.empty()) remarks.push_back("Prices of " + box.box + ": " + box.price.source + ".");
-    if (!box.price.usd_per_hour && box.missing_bytes == 0)
-      remarks.push_back("The rent of " + box.box +
-                        " is not known: --prices FILE or --usd-per-hour brings it.");
+    if (!box.price.usd_per_hour && box.missing_bytes == 0) without_rent.push_back(box.box);
     if (box.price.buy_usd && !comparison.money.usd_per_kwh)
       remarks.push_back(
           "What owning " + box.box +
           " costs is not known without the price of power: --usd-per-kwh or usd_per_kwh in --prices.");
   }
+  std::vector<std::string> first;
+  for (const auto& [remark, boxes] : of_models)
+    first.push_back(fmt::format("{}: {}.", fmt::join(boxes, "; "), remark));
+  remarks.insert(remarks.begin(), first.begin(), first.end());
+  if (!without_rent.empty())
+    remarks.push_back(fmt::format("The rent of {} is not known: --prices FILE or --usd-per-hour brings it.",
+                                  fmt::join(without_rent, ", ")));
   remarks.emplace_back(
       "USD/Mtok: for a million output tokens of a box that is never idle. Owned: price over all hours of its "
       "years, and power while it "

@@ -25,6 +25,8 @@ using Settings = std::map<std::string, std::string>;
 // allocator.
 constexpr double memory_allowance = 1.10;
 constexpr double most_memory = 0.97;
+// Less is not enough for a server's context, graphs and activations, however small its model.
+constexpr double least_beside_bytes = 1073741824.0;
 
 class Translation {
  public:
@@ -244,6 +246,9 @@ class Translation {
     const auto bytes = std::ranges::find(profile_.recommended.evidence, "device_bytes", &Evidence::metric);
     if (bytes == profile_.recommended.evidence.end() || profile_.hardware.device_bytes <= 0)
       return leave("the profile does not know device_bytes");
+    if ((memory_allowance - 1) * bytes->value < least_beside_bytes)
+      return leave(fmt::format("{:.0f} % of device_bytes {:.4g} is too little for what a server keeps beside",
+                               100 * (memory_allowance - 1), bytes->value));
     const double share = std::ceil(100.0 * memory_allowance * bytes->value /
                                        static_cast<double>(profile_.hardware.device_bytes) -
                                    1e-9) /

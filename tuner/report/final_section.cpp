@@ -26,9 +26,11 @@ std::string mood_text(const FinalRound& round, const std::string& metric) {
   if (values.size() < 2) return "";
   std::string each;
   for (const double value : values) each += (each.empty() ? "" : ", ") + number_text(metric, value);
-  std::string text = fmt::format("Drift between the passes: trial {} had {} in turn", round.finalists.front().trial, each);
+  std::string text =
+      fmt::format("Drift between the passes: trial {} had {} in turn", round.finalists.front().trial, each);
   if (const auto drift = drift_of(round))
-    text += fmt::format("; its last third is {:.1f} % {} its first", 100.0 * std::abs(*drift), *drift < 0.0 ? "under" : "over");
+    text += fmt::format("; its last third is {:.1f} % {} its first", 100.0 * std::abs(*drift),
+                        *drift < 0.0 ? "under" : "over");
   return text + ".\n\n";
 }
 
@@ -66,6 +68,13 @@ std::string final_words(const RunReport& report) {
     better += finalist.ratio && is_better(*finalist.ratio, objective) ? 1 : 0;
   }
   const std::size_t finalists = round.finalists.size() - 1;
+  if (finalists == 0 && !each.empty()) return "";  // the recommendation names the failure
+  if (finalists == 0)
+    return fmt::format(
+        "The default was measured again alone, {} times in fresh processes: nothing else that is acceptable "
+        "came "
+        "near it in the search. 'moetune ci' compares with these times.",
+        round.passes);
   const std::string who = finalists == 1 ? fmt::format("the finalist is {}better", better == 1 ? "" : "not ")
                                          : fmt::format("{} of {} finalists {} better",
                                                        better == 0 ? "none" : std::to_string(better),
@@ -76,23 +85,37 @@ std::string final_words(const RunReport& report) {
       round.passes, who, objective.metric, each);
 }
 
+namespace {
+
+std::string how_it_was_made(const FinalRound& round) {
+  if (round.finalists.size() == 1)
+    return fmt::format(
+        "Nothing else that is acceptable came near it in the search, so one configuration was measured again "
+        "alone: {} passes, each in a fresh process. There is nothing to compare it with tonight; 'moetune "
+        "ci' "
+        "compares a later night with these passes.\n\n",
+        round.passes);
+  return fmt::format(
+      "The default and the best of the search, measured again in turns: {} passes, in each of them every "
+      "finalist once, all in one fresh process. The verdict rests on these times. What is compared are "
+      "ratios "
+      "within a pass, as the machine's mood is the same there; their interval is that of the median over the "
+      "passes{}. The search's value is what the same configuration had when it was measured once, among all "
+      "others.\n\n",
+      round.passes,
+      round.passes < 6
+          ? " (so few passes have no 95 % interval: it is the range of all passes with the noise in each)"
+          : " (95 % for all finalists at once)");
+}
+
+}  // namespace
+
 std::string final_section(const RunReport& report) {
   if (!report.verdict.final_round) return "";
   const FinalRound& round = *report.verdict.final_round;
   const std::string& metric = report.objectives.front().metric;
   const MetricColumn column(metric, report.trials);
-  std::string text = fmt::format(
-      "## The final round\n\nThe default and the best of the search, measured again in turns: {} passes, in "
-      "each of them every "
-      "finalist once, all in one fresh process. The verdict rests on these times. What is compared are ratios "
-      "within a pass, as "
-      "the machine's mood is the same there; their interval is that of the median over the passes{}. The "
-      "search's value is "
-      "what the same configuration had when it was measured once, among all others.\n\n",
-      round.passes,
-      round.passes < 6
-          ? " (so few passes have no 95 % interval: it is the range of all passes with the noise in each)"
-          : " (95 % for all finalists at once)");
+  std::string text = "## The final round\n\n" + how_it_was_made(round);
   text += fmt::format(
       "| trial | {} in the final round | to trial {} | {} in the search | role |\n| --- | --- | --- | --- | "
       "--- |\n",

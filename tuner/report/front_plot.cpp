@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/metric_facts.h"
 #include "tuner/printable.h"
 #include "tuner/report/metric_column.h"
 
@@ -19,7 +20,7 @@ constexpr int plot_rows = 14;
 constexpr int label_columns = 10;  // of the y axis, with its line
 constexpr std::size_t most_front_rows = 12;
 constexpr double log_from_ratio = 20.0;  // an axis that spans more than this is drawn logarithmically
-constexpr double log_span = 1e6;         // and spans at most this: rounding noise must not take half of the plot
+constexpr double log_span = 1e6;  // and spans at most this: rounding noise must not take half of the plot
 
 enum class Mark : std::uint8_t {
   none,
@@ -48,14 +49,17 @@ Mark mark_of(const RunReport& report, std::int64_t trial) {
 // From a value to a place between 0 and 1.
 class Axis {
  public:
-  explicit Axis(const std::vector<double>& values) {
+  // metric: says the unit; decibels are logarithms already.
+  Axis(const std::vector<double>& values, const std::string& metric) {
+    const MetricFacts* const facts = find_metric(metric);
+    const bool may_be_log = facts == nullptr || facts->unit != "dB";
     low_ = *std::min_element(values.begin(), values.end());
     high_ = *std::max_element(values.begin(), values.end());
     double least_positive = high_;
     for (const double value : values)
       if (value > 0.0) least_positive = std::min(least_positive, value);
     // A KL of exactly zero (the reference itself) has no logarithm: it is drawn at the edge.
-    is_log_ = low_ >= 0.0 && least_positive > 0.0 && high_ / least_positive > log_from_ratio;
+    is_log_ = may_be_log && low_ >= 0.0 && least_positive > 0.0 && high_ / least_positive > log_from_ratio;
     if (is_log_) low_ = std::max(least_positive, high_ / log_span);
   }
   double place(double value) const {
@@ -109,8 +113,8 @@ std::string scatter(const RunReport& report, const Terminal& terminal, int colum
     xs.push_back(point.x);
     ys.push_back(point.y);
   }
-  const Axis x_axis(xs);
-  const Axis y_axis(ys);
+  const Axis x_axis(xs, report.objectives[0].metric);
+  const Axis y_axis(ys, report.objectives[1].metric);
   const MetricColumn x_column(report.objectives[0].metric, report.trials);
   const MetricColumn y_column(report.objectives[1].metric, report.trials);
   const int width = columns - label_columns;

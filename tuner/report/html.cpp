@@ -64,17 +64,17 @@ std::string what_to_launch(const RunReport& report) {
   const Trial& chosen = report.trial(*verdict.recommended);
   for (const std::string& line : confirmation_lines(report.confirmations))
     html += html_paragraph(line, line.starts_with("REFUTED") ? "caution" : "note");
-  html += "<div class=\"first\"><div>" + html_paragraph(verdict.reason, "verdict");
-  html += html_paragraph(against_default_words(report));
+  // On a telephone what to launch comes right after the verdict, and the rest of the reasons below it.
+  html += "<div class=\"first launch\"><div class=\"why\">" + html_paragraph(verdict.reason, "verdict") +
+          "</div><div class=\"what\">" + launch_block(chosen.configuration) +
+          "<div id=\"launch-flags\"></div></div><div class=\"more\">" +
+          html_paragraph(against_default_words(report));
   if (verdict.final_round) html += html_paragraph(final_words(report));
   if (verdict.runner_up)
     html += "<p>Runner-up: trial " + std::to_string(*verdict.runner_up) + " (" +
             html_code(report.trial(*verdict.runner_up).configuration.key()) +
             "). Why not: " + html_text(verdict.why_not_runner_up) + "</p>\n";
-  html += "</div><div>" + launch_block(chosen.configuration) + "<div id=\"launch-command\"></div>" +
-          "<p class=\"note\">As flags of a server: " +
-          html_code("moetune export " + shell_word(report.run_path) + " --server vllm --server-model ID") +
-          "</p></div></div>\n";
+  html += "<div id=\"launch-command\"></div></div></div>\n";
   return html_section("launch",
                       fmt::format("What to launch: trial {}{}", chosen.number,
                                   chosen.number == 0 ? ", the default configuration" : ""),
@@ -90,23 +90,32 @@ std::string the_front() {
   return html_section("front", "The front", html);
 }
 
+// What it changes of the default: a space of twenty knobs would fill the page with what is the same in every
+// row.
+std::string changes_of(const Configuration& configuration, const Configuration& usual) {
+  Configuration changed;
+  for (const auto& [name, value] : configuration.values) {
+    const auto known = usual.values.find(name);
+    if (known == usual.values.end() || known->second != value) changed.values[name] = value;
+  }
+  return changed.values.empty() ? html_text("nothing") : html_code(changed.key());
+}
+
 std::string front_in_numbers(const RunReport& report) {
   std::string html;
-  const Knobs knobs = knobs_of(report.trials);
   const std::vector<MetricColumn> columns = report_columns(report);
-  std::vector<std::string> headings{"trial", "configuration"};
+  std::vector<std::string> headings{"trial", "differs from the default in"};
   for (const MetricColumn& column : columns) headings.push_back(column.heading());
   headings.emplace_back("role");
   std::vector<HtmlRow> rows;
   for (const std::int64_t number : report.front) {
     const Trial& trial = report.trial(number);
-    HtmlRow row{std::to_string(number), html_code(varied_text(trial.configuration, knobs))};
+    HtmlRow row{std::to_string(number), changes_of(trial.configuration, report.trial(0).configuration)};
     for (const MetricColumn& column : columns) row.push_back(html_text(column.cell(trial)));
     row.push_back(html_text(report.role_of(number)));
     rows.push_back(std::move(row));
   }
-  if (!knobs.fixed.values.empty() && !rows.empty())
-    html += "<p>The same in every trial: " + html_code(knobs.fixed.key()) + "</p>\n";
+  if (!rows.empty()) html += "<p>The default: " + html_code(report.trial(0).configuration.key()) + "</p>\n";
   html += rows.empty()
               ? html_paragraph("The front is empty: no trial has a value for every objective.")
               : html_table("The front: no other trial is as good in every objective and better in one",
@@ -133,11 +142,16 @@ std::string final_round(const RunReport& report) {
   return html_section(
       "final-round", "The final round",
       html_paragraph(
-          fmt::format("{} passes, each a fresh process that measured every finalist once. Ratios are "
-                      "taken within a pass, where the machine's mood is the same{}.",
-                      passes,
-                      passes < 6 ? "; so few passes have no 95 % interval"
-                                 : "; their intervals hold for all finalists at once")) +
+          rows.size() == 1
+              ? fmt::format(
+                    "{} passes, each a fresh process that measured the only one with a chance. 'moetune "
+                    "ci' compares a later night with them.",
+                    passes)
+              : fmt::format("{} passes, each a fresh process that measured every finalist once. Ratios are "
+                            "taken within a pass, where the machine's mood is the same{}.",
+                            passes,
+                            passes < 6 ? "; so few passes have no 95 % interval"
+                                       : "; their intervals hold for all finalists at once")) +
           html_table("Finalists measured again in turns",
                      {"trial", "role", column.heading(), "over the first one's", "in the search"}, rows) +
           html_paragraph(control_words(*report.verdict.final_round)));
@@ -205,10 +219,10 @@ std::string to_html(const RunReport& report) {
                               "Against the share of experts kept in memory; bars are 95 % intervals.")) +
       html_section(
           "knobs", "What each knob does",
-          html_chart("knob-chart",
-                     "Each dot is a trial. The line is their median. The figure under a value is the median "
-                     "change over "
-                     "pairs of trials that differ in this knob alone, against the default's value.")) +
+          html_chart(
+              "knob-chart",
+              "Each dot is a trial. The line is their median. Where pairs of trials differ in a knob alone, "
+              "the figure under a value is their median change against the default's value.")) +
       html_section(
           "history", "The search over time",
           html_chart(

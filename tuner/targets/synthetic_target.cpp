@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -173,9 +174,9 @@ class SyntheticTarget : public Target {
   TargetResult measure(const Configuration& configuration, std::uint64_t seed,
                        const std::function<void(const std::string&)>& progress) override {
     if (progress) progress("synthetic: measuring");
-    if (!audit_.empty())
-      write_all(open_file(audit_, O_WRONLY | O_CREAT | O_APPEND).number(),
-                configuration.key() + " " + std::to_string(::getpid()) + "\n");
+    const std::string line = configuration.key() + " " + std::to_string(::getpid()) + "\n";
+    if (!audit_.empty() && !write_all(open_file(audit_, O_WRONLY | O_CREAT | O_APPEND).number(), line))
+      throw std::runtime_error(audit_ + ": cannot be written: " + error_text(errno));
     std::this_thread::sleep_for(delay_);
     TargetResult result{
         .outcome = Outcome::ok, .reason = "", .metrics = metrics_of(configuration, seed, times_)};

@@ -166,6 +166,21 @@ TEST(DeviceSteps, WhatRecordingAddedToKernelsIsTakenOut) {
   EXPECT_EQ(ns(one, Part::launch_gaps), 30 + 10);
 }
 
+// The launch of the next step takes as long as this one: nobody waits for it between kernels that do nothing.
+TEST(DeviceSteps, ALaunchAheadIsNotWaitedForInTheGapsBetweenKernels) {
+  const DeviceRecordingCost cost{.kernels = {}, .launch_call_ns = 10.0};
+  const std::vector<DeviceRecord> records = {kernel(0, 10, marked(Mark::run_begins)),
+                                             call(12, 95, "cudaGraphLaunch_v10000"),
+                                             kernel(20, 30, {.activity = Activity::nothing}),
+                                             kernel(40, 50, {.activity = Activity::nothing}),
+                                             kernel(60, 90, op(Row::gate_up)),
+                                             kernel(92, 100, marked(Mark::step_ends)),
+                                             call(102, 150, "cudaGraphLaunch_v10000")};
+  const Account one = account_of(steps_of_device(records, decoded(1), {}, cost), 0);
+  EXPECT_EQ(one.recording_ns, 0);
+  EXPECT_EQ(ns(one, Part::launch_gaps), 50 + 2);
+}
+
 // The device waited 100 ns for a call that takes 10 without recording; what it did not wait for costs
 // nothing.
 TEST(DeviceSteps, WhatRecordingAddedToALaunchIsTakenOutWhereTheDeviceWaitedForIt) {

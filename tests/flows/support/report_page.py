@@ -43,6 +43,19 @@ def filters_and_axes(browser, run):
     browser.run("document.querySelector('#front-chart details.behind').open = false")
 
 
+def first_screen(browser, path):
+    """What to launch is seen without scrolling at a desk, and on a telephone before the finer reasons."""
+    edge = lambda css, side: browser.run(f"document.querySelector('{css}').getBoundingClientRect().{side}")
+    assert edge("#launch-flags select", "bottom") <= 900, "flags of a server are below the first screen"
+    assert browser.find("#launch-flags select").get_attribute("value") == "vllm"
+    assert "--set" in browser.find("#launch-command pre").text
+    browser.size(390, 844)
+    browser.open(path)
+    assert edge(".launch .why", "top") < edge(".launch .what", "top") < edge(".launch .more", "top"), "reasons before what to launch"
+    browser.size(1280, 900)
+    browser.open(path)
+
+
 def picking(browser):
     heading = lambda: browser.find("#picked h3").text
     first = heading()
@@ -70,9 +83,9 @@ def picking(browser):
     # Its flags, for each server that is chosen; the choice stays when another point is picked.
     choose = lambda: browser.find("#picked select")
     next(option for option in choose().find_elements("css selector", "option") if option.text == "Ollama").click()
-    assert "OLLAMA_NUM_PARALLEL=" in browser.find("#server-flags").text, browser.find("#server-flags").text
+    assert "OLLAMA_NUM_PARALLEL=" in browser.find("#picked .server-flags").text, browser.find("#picked .server-flags").text
     next(button for button in browser.find_all("#picked button") if button.text == "Pick the default").click()
-    assert choose().get_attribute("value") == "ollama" and "--trial 0 --server ollama" in browser.find("#server-flags").text
+    assert choose().get_attribute("value") == "ollama" and "--trial 0 --server ollama" in browser.find("#picked .server-flags").text
     next(button for button in browser.find_all("#picked button") if button.text == "Pick the recommended one").click()
     # By the mouse: the default is a square somewhere on the chart.
     browser.run("document.querySelector('#front-chart .point.default').dispatchEvent(new MouseEvent('click', {bubbles: true, "
@@ -114,6 +127,7 @@ with Browser() as browser:
     small = str(folder / "small/report.html")
     browser.size(1280, 900)
     browser.open(small)
+    first_screen(browser, small)
     filters_and_axes(browser, "small")
     picking(browser)
     every_chart(browser)

@@ -1,6 +1,6 @@
 // The functions of NVML that GpuPower uses, with answers that can be foreseen. The bus id says how this GPU
 // behaves: "0000:01:00.0" counts energy, "0000:02:00.0" does not, "0000:04:00.0" is divided, "0000:05:00.0"
-// comes to rest after work, "0000:06:00.0" never does, every other one is unknown.
+// comes to rest after work, every other one is unknown.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -25,7 +25,6 @@ FakeDevice counting{true, 0, 1000};
 FakeDevice silent{false, 0, 0};
 FakeDevice divided{true, 1, 0};
 FakeDevice cooling{true, 0, 0, 456000, 75500};
-FakeDevice restless{true, 0, 0, 4000000000U, 0};
 int users = 0;  // that have opened the library and not yet closed it
 }  // namespace
 
@@ -53,8 +52,6 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeDevice** device) {
     *device = &divided;
   else if (std::string(bus_id) == "0000:05:00.0")
     *device = &cooling;
-  else if (std::string(bus_id) == "0000:06:00.0")
-    *device = &restless;
   else
     return not_found;
   return success;
@@ -78,6 +75,16 @@ int nvmlDeviceGetViolationStatus(FakeDevice* device, int policy, ViolationTime* 
 int nvmlDeviceGetEnforcedPowerLimit(FakeDevice* device, unsigned* milliwatts) {
   if (device == &silent) return not_supported;
   *milliwatts = 700000;
+  return success;
+}
+int nvmlDeviceGetClockInfo(FakeDevice* device, int kind, unsigned* mhz) {
+  if (device == &silent || kind != 1) return not_supported;
+  *mhz = device->milliwatts > device->milliwatts_at_rest ? 1980 : 345;
+  return success;
+}
+int nvmlDeviceGetMaxClockInfo(FakeDevice* device, int kind, unsigned* mhz) {
+  if (device == &silent || kind != 1) return not_supported;
+  *mhz = 1980;
   return success;
 }
 int nvmlDeviceGetPowerUsage(FakeDevice* device, unsigned* milliwatts) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/facts/error.h"
 #include "tests/support/message_of.h"
 #include "tuner/compare/comparison_text.h"
 
@@ -37,6 +38,37 @@ LaunchProfile profile(const std::string& device, double tokens_per_s) {
   made.recommended.evidence[1].p99 = 3.0;
   made.front = {made.recommended};
   return made;
+}
+
+TEST(Comparison, WhatHoldsForSeveralBoxesIsSaidOnce) {
+  Comparison comparison;
+  for (const char* const name : {"A", "B", "C"}) {
+    ComparedBox& made = comparison.boxes.emplace_back();
+    made.box = name;
+    made.model = "m";
+    if (name != std::string("A")) made.remark = "predicted from A";
+  }
+  comparison.boxes[0].price.usd_per_hour = 2.0;
+  const std::vector<std::string> remarks = comparison_remarks(comparison);
+  ASSERT_EQ(remarks.size(), 3U);  // the last says what the figures are
+  EXPECT_EQ(remarks[0], "B, m; C, m: predicted from A.");
+  EXPECT_EQ(remarks[1], "The rent of B, C is not known: --prices FILE or --usd-per-hour brings it.");
+}
+
+TEST(Comparison, WhatComesToNoNumberIsRefused) {
+  const auto settled = [](double tokens_per_s) {
+    Comparison comparison;
+    BoxPrice price;
+    price.usd_per_hour = 2.0;
+    comparison.boxes.push_back(compared(profile("A", tokens_per_s), "a.json", price));
+    comparison.boxes.front().recommended.metrics.at("tokens_per_s").low.reset();
+    comparison.boxes.front().recommended.metrics.at("tokens_per_s").high.reset();
+    settle(comparison);
+    return comparison;
+  };
+  EXPECT_TRUE(settled(100.0).boxes.front().recommended.usd_per_mtok);
+  const std::string message = message_of<InputError>([&] { settled(5e-324); });
+  EXPECT_TRUE(has_text(message, "a.json: usd_per_mtok of A x1 comes to no number")) << message;
 }
 
 TEST(Comparison, ColumnsAreToldApart) {

@@ -165,6 +165,11 @@ TEST(Translate, MemoryIsSetOnlyFromBytesThatAreTheServersToo) {
   LaunchProfile full = gpu_profile({});
   full.recommended.evidence.front().value = 149e9;
   EXPECT_FALSE(has_flag(exported("vllm", full), "--gpu-memory-utilization"));
+  // A tenth of a small model's bytes is less than a server needs before its first weight.
+  LaunchProfile small = gpu_profile({});
+  for (Evidence& evidence : small.recommended.evidence)
+    if (evidence.metric == "device_bytes") evidence.value = 18e6;
+  EXPECT_FALSE(has_flag(exported("vllm", small), "--gpu-memory-utilization"));
 }
 
 TEST(Translate, SyntheticAndFoldedAreSaid) {

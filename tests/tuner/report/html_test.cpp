@@ -42,6 +42,18 @@ TEST(Html, SaysFirstWhatToLaunchAndWhy) {
   EXPECT_TRUE(has_text(page, "Why not: It is slower."));
 }
 
+TEST(Html, TheFrontInNumbersNamesWhatDiffersFromTheDefault) {
+  RunReport report = example_report();
+  report.trials[0].configuration.values = {{"top_k", "8"}, {"router", "cpu"}};
+  report.trials[1].configuration.values = {{"top_k", "7"}, {"router", "cpu"}};
+  report.front = {0, 1};
+  const std::string page = without_assets(to_html(report));
+  const std::string numbers = page.substr(page.find("The front in numbers"));
+  EXPECT_TRUE(has_text(numbers, "The default: <code>router=cpu top_k=8</code>"));
+  EXPECT_TRUE(has_text(numbers, ">nothing</td>"));
+  EXPECT_TRUE(has_text(numbers, "<code>top_k=7</code></td>"));
+}
+
 TEST(Html, ARefutationStandsOnTheFirstScreen) {
   RunReport report = example_report();
   report.confirmations.resize(1);

@@ -132,6 +132,15 @@ TEST(Markdown, TheFinalRoundIsWhatCounts) {
   EXPECT_TRUE(has_text(to_markdown(none), "| 1 | failed: crashed: \\<b\\> | - |"));
 }
 
+TEST(Markdown, ADefaultThatWasMeasuredAgainAloneIsSo) {
+  RunReport report = example_with_final_round();
+  report.verdict.final_round->finalists.resize(1);
+  const std::string text = to_markdown(report);
+  EXPECT_TRUE(has_text(text, "The default was measured again alone, 9 times in fresh processes")) << text;
+  EXPECT_TRUE(has_text(text, "alone: 9 passes, each in a fresh process"));
+  EXPECT_FALSE(has_text(text, "0 finalists"));
+}
+
 TEST(Markdown, AMissingFinalRoundIsSaidFirst) {
   RunReport report = example_report();
   report.verdict.caution = "NOT MEASURED AGAIN: no final round.";

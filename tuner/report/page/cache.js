@@ -36,7 +36,7 @@ function cacheFamily(trials) {
 
 function drawCache() {
   const host = byId("cache-chart").querySelector(".chart");
-  host.classList.add("pair");
+  host.classList.toggle("pair", cachePanels.length > 1);
   const trials =
       okTrials.filter((trial) => trial.configuration[cacheKnob.index] !== null && cacheShare(trial) !== null);
   const {family, words} = cacheFamily(trials);

@@ -44,10 +44,19 @@ function drawMoney() {
       stroke: "var(--chosen)",
       "stroke-dasharray": "5 3"
     }));
-  for (const each of points.filter((one) => one.isRecommended))
+  for (const each of points.filter((one) => one.isRecommended)) {
+    const x = sx.place(each.tpot.value);
+    const isLeft = x < width / 2;  // the name goes where there is room
     svg.append(draw(
-        "text", {x: sx.place(each.tpot.value) + 12, y: sy.place(each.usd.value) - 8, class: "soft"},
+        "text",
+        {
+          x: x + (isLeft ? 12 : -12),
+          y: sy.place(each.usd.value) - 8,
+          class: "soft",
+          "text-anchor": isLeft ? "start" : "end"
+        },
         shortened(`${each.box.heading}, ${each.box.model}`)));
+  }
   cloud(
       host, svg, points.map((each) => {
         const tip = `${each.box.heading}, ${each.box.model}${each.isRecommended ? ", recommended" : ""}\n${

@@ -9,8 +9,9 @@ const frontView = {
   knobs: new Map()
 };
 
-// Logarithmic where positive values span more than a factor of eight.
+// Logarithmic where positive values span more than a factor of eight. Decibels are logarithms already.
 function suitsLog(metric) {
+  if (metric.unit === "dB") return false;
   const values = okTrials.map((trial) => valueOf(trial, metric))
                      .filter((each) => each && each.value > 0)
                      .map((each) => each.value);

@@ -59,18 +59,18 @@ function metricTable(trial) {
 }
 
 // What the picked point is on each server; only points of the profile have it.
-let shownServer = null;
+let shownServer = "vllm";  // until another one is chosen
 function serverFlags(trial) {
   const servers = data.flags[trial.trial];
   const whole = (server) =>
       `moetune export ${shellWord(data.run)} --trial ${trial.trial} --server ${server}`;
   if (!servers)
     return make("p", {class: "note"}, "Flags of servers: of the points of the front, the default and the runner-up.");
-  const body = make("div", {id: "server-flags"});
+  const body = make("div", {class: "server-flags"});
   const show = () => {
     const flags = servers.find((each) => each.server === shownServer) || servers[0];
     const lines = flags.problem ? [make("p", {class: "note"}, flags.problem)] : [
-      flags.text ? commandBlock([flags.text]) : make("p", {}, "It needs no flag there."),
+      flags.text ? commandBlock(flags.text.split(/ (?=--)/)) : make("p", {}, "It needs no flag there."),
       ...(flags.lost.length === 0 ? [] : [
         make("p", {}, "No equivalent there:"), make("ul", {}, ...flags.lost.map((text) => make("li", {}, text)))
       ])
@@ -79,7 +79,7 @@ function serverFlags(trial) {
         ...lines,
         make("p", {class: "note"}, "A hypothesis until moetune confirm has measured it. The whole command: ", make("code", {}, whole(flags.server))));
   };
-  const select = choice("Flags of", servers.map((each) => [each.server, each.name]), shownServer || servers[0].server, (server) => {
+  const select = choice("Flags of", servers.map((each) => [each.server, each.name]), (servers.find((each) => each.server === shownServer) || servers[0]).server, (server) => {
     shownServer = server;
     show();
   });

@@ -79,7 +79,8 @@ function drawTax() {
 
 function startTax() {
   if (taxParts.length === 0 || taxTrials().length === 0) {
-    sayInstead("tax-chart", "Not measured in this run.");
+    sayInstead("tax-chart", "Not measured in this run." + (launched ? " One configuration's is shown by:" : ""));
+    if (launched) byId("tax-chart").querySelector(".chart").append(commandBlock(measureCommand(launched, "tax")));
     return;
   }
   byId("tax-chart")

@@ -72,8 +72,9 @@ function roleText(trial) {
 }
 
 // In chunks that belong on one line each.
-const measureCommand = (trial) =>
-    [data.measure.map(shellWord).join(" "),
+// "moetune measure ..." of the trial, or another command that takes the same options.
+const measureCommand = (trial, command = "measure") =>
+    [data.measure.map((word, i) => shellWord(i === 1 ? command : word)).join(" "),
      ...data.knobs.flatMap((knob, i) => (trial.configuration[i] === null ? [] : [
                              "--set " + shellWord(`${knob.name}=${trial.configuration[i]}`)
                            ]))];

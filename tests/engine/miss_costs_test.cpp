@@ -1,0 +1,51 @@
+// The cost model of a miss: its arithmetic, and that what it measures are the layers it says.
+#include "engine/miss_costs.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "kernels/buffer.h"
+
+namespace moetune {
+namespace {
+
+TEST(MissCosts, AStepPaysPerLayerPerMissingLayerAndPerMiss) {
+  const MissCosts::Way way{.layer_us = 10.0, .missing_layer_us = 3.0, .miss_us = 200.0};
+  EXPECT_DOUBLE_EQ(way.us(0), 10.0);
+  EXPECT_DOUBLE_EQ(way.us(2), 413.0);
+  EXPECT_DOUBLE_EQ(exposed_ms(way, {.layers = 48, .missing_layers = 4, .misses = 5}), 0.48 + 0.012 + 1.0);
+  EXPECT_DOUBLE_EQ(exposed_ms(way, {}), 0.0);
+}
+
+TEST(MissCosts, CrossWhereTheDearerQuestionIsPaidBack) {
+  const MissCosts::Way asks{.layer_us = 15.0, .missing_layer_us = 0.0, .miss_us = 180.0};
+  const MissCosts::Way looks_up{.layer_us = 5.0, .missing_layer_us = 0.0, .miss_us = 187.0};
+  EXPECT_EQ(cheaper_from(asks, looks_up, 8), 2) << "10 us of question, 7 us of each miss";
+  EXPECT_EQ(cheaper_from(looks_up, asks, 8), std::nullopt) << "with eight missing it is the dearer one";
+  EXPECT_EQ(cheaper_from(looks_up, asks, 1), 0);
+  EXPECT_EQ(cheaper_from(asks, asks, 8), std::nullopt);
+}
+
+// On a CPU the same ops run: nothing is asked of the times but that there are some.
+TEST(MissCosts, AreMeasuredForEveryWay) {
+  const ExpertLayout layout = ExpertLayout::of(NumberType::bf16, 64, 32);
+  Device device = Cpu(1);
+  Cpu host(1);
+  const SharedBuffer store(device, 5 * layout.bytes);
+  const MissCosts costs = measure_miss_costs(
+      device, host, {.layout = layout, .host_layout = layout, .k = 2, .store = store.data(), .blocks = 5});
+  EXPECT_EQ(costs.expert_bytes, layout.bytes);
+  for (const MissHandling way : {MissHandling::dma, MissHandling::pull, MissHandling::cpu}) {
+    EXPECT_TRUE(std::isfinite(costs.of(way).us(1)));
+    EXPECT_GE(costs.of(way).us(1), 0.0);
+  }
+  EXPECT_THROW(
+      measure_miss_costs(device, host,
+                         {.layout = layout, .host_layout = layout, .store = store.data(), .blocks = 1}),
+      std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace moetune
