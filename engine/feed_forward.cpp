@@ -226,6 +226,16 @@ FeedForward dense_of(Rank& rank, const FeedForwardWeights& weights, const Tensor
           .y = y};
 }
 
+// By the same kernels. Its rows are scratch, and with one rank the tensor that other ranks would add up is
+// nobody's.
+void read_once_more(Rank& rank, const ExpertFfn& ffn, const Chosen& chosen, const Tensor& y) {
+  ExpertFfn once_more = ffn;
+  once_more.after_gate_up = nullptr;
+  if (rank.group != nullptr) return run(rank.device, once_more);
+  const Tensor nowhere = first_rows(rank.scratch.output, {y.dim(0), y.dim(1)});
+  run(rank.device, RoutedFfn{.ffn = once_more, .weights = chosen.weights, .y = nowhere});
+}
+
 // shared: of the layer, may be empty.
 void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const FeedForwardWeights& shared,
                      const Tensor& y) {
@@ -233,8 +243,7 @@ void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Fe
   const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
   const std::function<void()> shared_begins = [&] { scope.go_on_with(Row::shared); };
   ExpertFfn ffn = ffn_of(rank, x, chosen);
-  // Its rows are scratch: written more than once they change nothing.
-  for (int more = 1; more < rank.injected.expert_reads; ++more) run(rank.device, ffn);
+  for (int more = 1; more < rank.injected.expert_reads; ++more) read_once_more(rank, ffn, chosen, y);
   if (is_watched(rank)) ffn.after_gate_up = &gate_up_is_done;
   const RoutedFfn routed{.ffn = ffn, .weights = chosen.weights, .y = y};
   if (shared.gate.empty()) return run(rank.device, routed);

@@ -134,6 +134,8 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
   std::free(buffer);
 }
 
+__global__ void nothing() {}
+
 // Nothing may be thrown through CUPTI: an id that cannot be had leaves its records without a label, and those
 // are counted.
 void CUPTIAPI on_event(void* trace, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -211,6 +213,11 @@ void DeviceTrace::start() {
   CUDA_TRY(cudaDeviceSynchronize());
   set_call_callbacks(state_->subscriber, true);
   for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().enable(kind), "enabling records");
+  // The first kernel that is recorded waits for buffers to be made: it is none of those that count.
+  nothing<<<1, 1>>>();
+  CUDA_TRY(cudaGetLastError());
+  CUDA_TRY(cudaDeviceSynchronize());
+  cupti().check(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "fetching records");
   const std::lock_guard lock(state_->mutex);
   state_->records.clear();
   state_->lost = 0;
