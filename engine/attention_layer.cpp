@@ -47,24 +47,20 @@ PlaceHeads placing(const Rank& rank, const Step& step, const std::array<PlaceHea
           .eps = static_cast<float>(eps)};
 }
 
-Tensor flat(const Tensor& heads) { return heads.reshaped({heads.dim(0), heads.dim(1) * heads.dim(2)}); }
-
 void attend_grouped(Rank& rank, const LayerWeights& layer_weights, int layer, const Step& step) {
   const AttentionWeights& weights = layer_weights.attention;
   const ModelSpec& spec = *rank.spec;
   const std::int64_t heads = rank.shard.heads(spec).count;
   const std::int64_t kv_heads = rank.shard.kv_heads(spec).count;
-  const Tensor q = first_rows(rank.scratch.q, {step.tokens, heads, spec.head_dim});
-  const Tensor k = first_rows(rank.scratch.k, {step.tokens, kv_heads, spec.head_dim});
-  const Tensor v = first_rows(rank.scratch.v, {step.tokens, kv_heads, spec.head_dim});
+  const auto [q, k, v, unused] = projected_heads(rank.scratch, spec, rank.shard, step.tokens);
   const Tensor keys = rank.kv.keys(layer);
   const Tensor values = rank.kv.values(layer);
   const Tensor key_scales = rank.kv.key_scales(layer);
   const Tensor value_scales = rank.kv.value_scales(layer);
   project(rank, layer_weights, step,
-          {{{.w = weights.q, .bias = weights.q_bias, .y = flat(q)},
-            {.w = weights.k, .bias = weights.k_bias, .y = flat(k)},
-            {.w = weights.v, .bias = weights.v_bias, .y = flat(v)}}});
+          {{{.w = weights.q, .bias = weights.q_bias, .y = flat_heads(q)},
+            {.w = weights.k, .bias = weights.k_bias, .y = flat_heads(k)},
+            {.w = weights.v, .bias = weights.v_bias, .y = flat_heads(v)}}});
   run(rank, Row::attention,
       PlacedAttention{
           .place =
@@ -94,17 +90,14 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
   const AttentionWeights& weights = layer_weights.attention;
   const ModelSpec& spec = *rank.spec;
   const std::int64_t heads = rank.shard.heads(spec).count;
-  const std::int64_t width = std::int64_t{spec.kv_lora_rank} + spec.qk_rope_dim;
-  const Tensor q = first_rows(rank.scratch.q, {step.tokens, heads, q_head_width(spec)});
+  const auto [q, row, unused, compressed] = projected_heads(rank.scratch, spec, rank.shard, step.tokens);
   const Tensor q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim);
-  const Tensor row = first_rows(rank.scratch.k, {step.tokens, 1, width});
   const Tensor cache = rank.kv.keys(layer);
   const Tensor scales = rank.kv.key_scales(layer);
-  const NormGemm::Part latent{.w = weights.kv_a, .bias = weights.kv_a_bias, .y = flat(row)};
+  const NormGemm::Part latent{.w = weights.kv_a, .bias = weights.kv_a_bias, .y = flat_heads(row)};
   if (weights.q_a.empty()) {
-    project(rank, layer_weights, step, {{{.w = weights.q, .y = flat(q)}, latent, {}}});
+    project(rank, layer_weights, step, {{{.w = weights.q, .y = flat_heads(q)}, latent, {}}});
   } else {
-    const Tensor compressed = first_rows(rank.scratch.q_compressed, {step.tokens, spec.q_lora_rank});
     project(rank, layer_weights, step,
             {{{.w = weights.q_a, .bias = weights.q_a_bias, .y = compressed}, latent, {}}});
     run(rank, Row::attention,
@@ -112,7 +105,7 @@ void attend_latent(Rank& rank, const LayerWeights& layer_weights, int layer, con
                  .norm = weights.q_a_norm,
                  .normed = compressed,
                  .eps = static_cast<float>(kLatentNormEps),
-                 .parts = {{{.w = weights.q_b, .y = flat(q)}, {}, {}}}});
+                 .parts = {{{.w = weights.q_b, .y = flat_heads(q)}, {}, {}}}});
   }
   const Tensor q_latent = first_rows(rank.scratch.q_latent, {step.tokens, heads, spec.kv_lora_rank});
   const Tensor attended_latent =

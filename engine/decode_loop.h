@@ -21,8 +21,9 @@ class DecodeLoop {
   // Enqueues all steps of a request; waits for nothing once a graph of as many rows stands. The tokens must have been
   // accepted. Nothing else may start before finish().
   // How a step is launched: op by op; recorded once, as one graph; or, where the host has parts in it, as several.
-  enum class Launch : std::uint8_t { ops, graph, pieces };
-  void start(const DecodeRequest& request, Launch launch);
+  // growing_pieces: nobody asks for it (launch_of()).
+  enum class Launch : std::uint8_t { ops, graph, pieces, growing_pieces };
+  void start(const DecodeRequest& request, Launch asked);
   // The one wait of a run, and what it found.
   Decoded finish();
 
@@ -36,6 +37,7 @@ class DecodeLoop {
 
  private:
   void step(std::int64_t rows);
+  Launch launch_of(Launch asked) const;
   void launch_step(std::int64_t rows, Launch launch, bool may_record);
   void place_inputs(const DecodeRequest& request);
 

@@ -67,10 +67,22 @@ void logits_to_host(Rank& rank, const Tensor& part, float* logits) {
                  row_bytes);
 }
 
+// 1, 3, 12 and 48 layers, then the rest: each is launched while the one before runs.
+bool begins_piece(int layer) {
+  int first = 1;
+  while (first < layer) first *= 4;
+  return first == layer;
+}
+
 // Embedding and layers, from ids, sequences and positions in scratch; returns the residual stream (tokens, hidden).
 Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
+  // In front of everything: behind a layer they would keep the op that follows from fetching its weights early.
+  for (int i = 0; i < rank.injected.empty_ops; ++i) {
+    const OpScope scope(rank.recorder, Activity::nothing);
+    run(rank.device, Spin{.ns = 0});
+  }
   run(rank, Row::other,
       Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
   rank.is_one_each = is_one_each;
@@ -78,6 +90,7 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   int moe_layer = 0;
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer)];
+    if (rank.cuts_pieces && begins_piece(layer)) rank.pieces->cut();
     const ToolRange range("moetune: layer", layer);
     if (rank.recorder != nullptr) rank.recorder->enter_layer(layer);
     attend(rank, weights, layer, tokens, is_one_each);
@@ -89,10 +102,6 @@ Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
     end_half_layer(rank, tokens);
   }
   if (rank.recorder != nullptr) rank.recorder->enter_layer(-1);
-  for (int i = 0; i < rank.injected.empty_ops; ++i) {
-    const OpScope scope(rank.recorder, Activity::nothing);
-    run(rank.device, Spin{.ns = 0});
-  }
   return residual;
 }
 

@@ -94,7 +94,8 @@ Router router_of(Rank& rank, const LayerWeights& weights, int layer, const Route
                     .scale = static_cast<float>(spec.routed_scaling_factor),
                     .groups = spec.expert_groups,
                     .kept_groups = spec.kept_groups},
-          .synthetic = synthetic(rank, weights, layer, tokens)};
+          .synthetic = synthetic(rank, weights, layer, tokens),
+          .is_before_shared = !weights.shared.gate.empty()};
 }
 
 // The running layer's own.
@@ -215,14 +216,24 @@ void run_wave(Rank& rank, const Tensor& x, const Chosen& chosen) {
 }
 
 FeedForward dense_of(Rank& rank, const FeedForwardWeights& weights, const Tensor& x, const Tensor& y) {
-  const std::int64_t inner = weights.gate.layout.out;
+  const GatedRows between = gated_rows(rank.scratch, x.dim(0), weights.gate.layout.out);
   return {.x = x,
           .gate = weights.gate,
           .up = weights.up,
           .down = weights.down,
-          .gated = first_rows(rank.scratch.gate, {x.dim(0), inner}),
-          .upped = first_rows(rank.scratch.up, {x.dim(0), inner}),
+          .gated = between.gated,
+          .upped = between.upped,
           .y = y};
+}
+
+// By the same kernels. Its rows are scratch, and with one rank the tensor that other ranks would add up is
+// nobody's.
+void read_once_more(Rank& rank, const ExpertFfn& ffn, const Chosen& chosen, const Tensor& y) {
+  ExpertFfn once_more = ffn;
+  once_more.after_gate_up = nullptr;
+  if (rank.group != nullptr) return run(rank.device, once_more);
+  const Tensor nowhere = first_rows(rank.scratch.output, {y.dim(0), y.dim(1)});
+  run(rank.device, RoutedFfn{.ffn = once_more, .weights = chosen.weights, .y = nowhere});
 }
 
 // shared: of the layer, may be empty.
@@ -232,8 +243,7 @@ void run_all_at_once(Rank& rank, const Tensor& x, const Chosen& chosen, const Fe
   const std::function<void()> gate_up_is_done = [&] { scope.go_on_with(Row::down_combine); };
   const std::function<void()> shared_begins = [&] { scope.go_on_with(Row::shared); };
   ExpertFfn ffn = ffn_of(rank, x, chosen);
-  // Its rows are scratch: written more than once they change nothing.
-  for (int more = 1; more < rank.injected.expert_reads; ++more) run(rank.device, ffn);
+  for (int more = 1; more < rank.injected.expert_reads; ++more) read_once_more(rank, ffn, chosen, y);
   if (is_watched(rank)) ffn.after_gate_up = &gate_up_is_done;
   const RoutedFfn routed{.ffn = ffn, .weights = chosen.weights, .y = y};
   if (shared.gate.empty()) return run(rank.device, routed);

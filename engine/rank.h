@@ -69,6 +69,7 @@ struct Rank {
   Injection injected;
   std::unique_ptr<DecodeLoop> decode_loop;  // null with several ranks
   GraphPieces* pieces = nullptr;            // while a step is recorded
+  bool cuts_pieces = false;                 // then: into pieces that grow (DecodeLoop::launch_of())
 
   Rank(const Cpu& cpu, Device on);
   ~Rank();

@@ -27,16 +27,13 @@ struct Scratch {
   OwnedTensor normed;    // (tokens, hidden)
   OwnedTensor output;    // (tokens, hidden) of attention or feed-forward, before it joins the residual
 
-  OwnedTensor q_compressed;  // mla with q_lora: (tokens, q_lora_rank)
-  OwnedTensor q;             // (tokens, heads part, q head width)
-  OwnedTensor k;  // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
-  OwnedTensor v;  // gqa: (tokens, kv heads part, head_dim)
+  OwnedTensor projected;  // (tokens, widths of all): what ProjectedHeads is made of
+  OwnedTensor q;          // mla with q_lora: (tokens, heads part, q head width)
   OwnedTensor q_latent;         // mla: (tokens, heads part, kv_lora_rank)
   OwnedTensor attended_latent;  // mla: (tokens, heads part, kv_lora_rank)
   OwnedTensor attended;         // (tokens, heads part, value head width)
 
-  OwnedTensor gate;  // (tokens, widest dense or shared inner part)
-  OwnedTensor up;
+  OwnedTensor gate_up;  // (tokens, twice the widest dense or shared inner part): what GatedRows are made of
 
   OwnedTensor router_logits;   // (tokens, experts)
   OwnedTensor expert_ids;      // (tokens, k) i32
@@ -46,8 +43,30 @@ struct Scratch {
   OwnedTensor wanted_rows;  // (logit rows, hidden)
   OwnedTensor logits;       // (logit rows, vocabulary part)
 
+  // Of `projected` and `gate_up`: on a GPU columns of the same rows, so that one product may write all of them; on a CPU, whose ops want
+  // whole rows, one behind the other.
+  bool is_side_by_side = false;
+
   std::int64_t bytes() const;
 };
+
+// What the projections of a step write.
+struct ProjectedHeads {
+  Tensor q;             // (tokens, heads part, q head width)
+  Tensor k;             // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
+  Tensor v;             // gqa: (tokens, kv heads part, head_dim)
+  Tensor q_compressed;  // mla with q_lora: (tokens, q_lora_rank)
+};
+ProjectedHeads projected_heads(const Scratch& scratch, const ModelSpec& spec, const Shard& shard, std::int64_t tokens);
+// The same as a product sees them: (tokens, heads * width).
+Tensor flat_heads(const Tensor& heads);
+
+// Between the products of a feed-forward: (tokens, inner) each; inner: at most the widest.
+struct GatedRows {
+  Tensor gated;
+  Tensor upped;
+};
+GatedRows gated_rows(const Scratch& scratch, std::int64_t tokens, std::int64_t inner);
 
 struct ScratchItem {
   OwnedTensor Scratch::*member;

@@ -134,12 +134,14 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
   std::free(buffer);
 }
 
+__global__ void nothing() {}
+
 // Nothing may be thrown through CUPTI: an id that cannot be had leaves its records without a label, and those
 // are counted.
 void CUPTIAPI on_event(void* trace, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   auto& state = *static_cast<DeviceTrace::State*>(trace);
   const std::lock_guard lock(state.mutex);
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     const auto& call = *static_cast<const CUpti_CallbackData*>(data);
     if (call.callbackSite == CUPTI_API_ENTER) state.labels.call_entered(call.correlationId);
     return;
@@ -154,13 +156,17 @@ void CUPTIAPI on_event(void* trace, CUpti_CallbackDomain domain, CUpti_CallbackI
     state.labels.node_copied(original, node);
 }
 
+// cuBLAS launches by way of the driver; a call of the runtime's that does so too is labelled twice alike.
 void set_call_callbacks(CUpti_SubscriberHandle subscriber, bool on) {
-  for (std::uint32_t call = 1; call < CUPTI_RUNTIME_TRACE_CBID_SIZE; ++call) {
-    const char* name = nullptr;
-    if (cupti().callback_name(CUPTI_CB_DOMAIN_RUNTIME_API, call, &name) == CUPTI_SUCCESS && name != nullptr &&
-        may_launch(name))
-      cupti().check(cupti().enable_callback(on ? 1 : 0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, call), name);
-  }
+  const auto set = [&](CUpti_CallbackDomain domain, std::uint32_t calls) {
+    for (std::uint32_t call = 1; call < calls; ++call) {
+      const char* name = nullptr;
+      if (cupti().callback_name(domain, call, &name) == CUPTI_SUCCESS && name != nullptr && may_launch(name))
+        cupti().check(cupti().enable_callback(on ? 1 : 0, subscriber, domain, call), name);
+    }
+  };
+  set(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE);
+  set(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE);
 }
 
 void unsubscribe(DeviceTrace::State& state) {
@@ -207,6 +213,11 @@ void DeviceTrace::start() {
   CUDA_TRY(cudaDeviceSynchronize());
   set_call_callbacks(state_->subscriber, true);
   for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().enable(kind), "enabling records");
+  // The first kernel that is recorded waits for buffers to be made: it is none of those that count.
+  nothing<<<1, 1>>>();
+  CUDA_TRY(cudaGetLastError());
+  CUDA_TRY(cudaDeviceSynchronize());
+  cupti().check(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "fetching records");
   const std::lock_guard lock(state_->mutex);
   state_->records.clear();
   state_->lost = 0;

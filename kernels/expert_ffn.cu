@@ -134,8 +134,8 @@ bool run_beside(Cuda& cuda, const MoeFfn& op) {
   FfnWork shared = cuda::everyone_takes(op.shared);
   if (!cuda::takes_shared_beside(type, work, shared_type, shared)) return false;
   const std::int64_t of_routed = work.pairs() * work.activated_stride;
-  work.activated = static_cast<unsigned char*>(cuda.state().scratch(
-      static_cast<std::size_t>(of_routed + shared.activated_stride) * sizeof(float)));
+  work.activated = static_cast<unsigned char*>(
+      cuda.state().scratch(static_cast<std::size_t>(of_routed + shared.activated_stride) * sizeof(float)));
   shared.activated = work.activated + of_routed * static_cast<std::int64_t>(sizeof(float));
   work.is_activated_f32 = shared.is_activated_f32 = true;
   cuda::run_gate_up_beside(cuda, type, work, shared_type, shared);

@@ -1,4 +1,5 @@
-// Small steps and large ones: the experts' kernels with one expert that everyone chose. Else products one after the other.
+// Small steps and large ones: the experts' kernels with one expert that everyone chose. Else products one
+// after the other.
 #include "kernels/feed_forward.h"
 
 #include "kernels/cuda/everyone.cuh"
@@ -17,7 +18,20 @@ constexpr std::int64_t kMostSmallTokens = 8;
 void run(Cuda& cuda, const FeedForward& op) {
   const auto tokens = static_cast<int>(op.x.dim(0));
   if (tokens == 0) return;
-  if (cuda::is_uniform(op) && cuda::takes_prompt(tokens))
+  const bool takes_prompt = cuda::is_uniform(op) && cuda::takes_prompt(tokens);
+  if (takes_prompt && cuda::takes_cublas_for_ffn(op.gate.layout, tokens))
+    return cuda::cublas_ffn(cuda, {.x = cuda::rows_of(op.x),
+                                   .tokens = tokens,
+                                   .gate = op.gate.layout,
+                                   .up = op.up.layout,
+                                   .down = op.down.layout,
+                                   .gate_data = op.gate.data,
+                                   .up_data = op.up.data,
+                                   .down_data = op.down.data,
+                                   .gated = cuda::rows_of(op.gated),
+                                   .upped = cuda::rows_of(op.upped),
+                                   .y = cuda::rows_of(op.y)});
+  if (takes_prompt)
     return cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
                                    .tokens = tokens,
                                    .gate = op.gate.layout,
@@ -36,8 +50,8 @@ void run(Cuda& cuda, const FeedForward& op) {
   }
   cuda::FfnWork work = cuda::everyone_takes(op);
   const std::int64_t activated = tokens * work.activated_stride * static_cast<std::int64_t>(sizeof(float));
-  work.activated = static_cast<unsigned char*>(cuda.state().scratch(
-      static_cast<std::size_t>(activated + tokens * cuda::padded_width(op.gate.layout) * std::int64_t{sizeof(__nv_bfloat16)})));
+  work.activated = static_cast<unsigned char*>(cuda.state().scratch(static_cast<std::size_t>(
+      activated + tokens * cuda::padded_width(op.gate.layout) * std::int64_t{sizeof(__nv_bfloat16)})));
   work.x16 = reinterpret_cast<__nv_bfloat16*>(work.activated + activated);
   if (const NumberType type = op.gate.layout.type; cuda::is_few(type, work)) {
     work.is_activated_f32 = true;

@@ -19,7 +19,8 @@ namespace {
 constexpr int kPasses = 5;
 constexpr std::int64_t kReadBytes = std::int64_t{2} << 30;    // forty times the largest L2
 constexpr std::int64_t kLinkBytes = std::int64_t{128} << 20;  // pinning more takes longer than copying it
-constexpr int kFill = 1;      // every byte of the block
+constexpr std::int64_t kPageableBytes = std::int64_t{64} << 20;
+constexpr int kFill = 1;  // every byte of the block
 
 class Stopwatch {
  public:
@@ -66,7 +67,8 @@ double measured_read_rate(Cuda& cuda, std::int64_t free_bytes) {
   CUDA_TRY(cudaMemsetAsync(block.get(), kFill, static_cast<std::size_t>(bytes), stream));
   CUDA_TRY(cudaMemsetAsync(sum.get(), 0, sizeof(unsigned), stream));
   const double rate = best_gb_per_s(stream, bytes, [&] {
-    run(cuda, ReadMemory{.data = block.get(), .bytes = bytes, .sum = Tensor(sum.get(), NumberType::i32, {1})});
+    run(cuda,
+        ReadMemory{.data = block.get(), .bytes = bytes, .sum = Tensor(sum.get(), NumberType::i32, {1})});
   });
   unsigned found = 0;
   cuda_copy_to_host(cuda, sum.get(), &found, sizeof(found));
@@ -88,6 +90,16 @@ double measured_link_rate(Cuda& cuda, std::int64_t free_bytes) {
   return best_gb_per_s(stream, bytes, [&] {
     CUDA_TRY(cudaMemcpyAsync(block.get(), pinned, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,
                              stream));
+  });
+}
+
+double measured_pageable_rate(Cuda& cuda, std::int64_t free_bytes) {
+  const std::int64_t bytes = std::min(kPageableBytes, free_bytes / 4);
+  const cudaStream_t stream = cuda.state().stream;
+  const std::vector<std::byte> pageable(static_cast<std::size_t>(bytes), std::byte{kFill});
+  const std::shared_ptr<std::byte> block = cuda_allocate(cuda, bytes);
+  return best_gb_per_s(stream, bytes, [&] {
+    CUDA_TRY(cudaMemcpyAsync(block.get(), pageable.data(), pageable.size(), cudaMemcpyHostToDevice, stream));
   });
 }
 
@@ -139,6 +151,7 @@ GpuFacts measure_gpu(int ordinal) {
   facts.free_bytes = static_cast<std::int64_t>(free_bytes);
   facts.read_gb_per_s = measured_read_rate(cuda, facts.free_bytes);
   facts.link_gb_per_s = measured_link_rate(cuda, facts.free_bytes);
+  facts.pageable_gb_per_s = measured_pageable_rate(cuda, facts.free_bytes);
   return facts;
 }
 

@@ -14,10 +14,11 @@ struct GpuFacts {
   std::int64_t free_bytes = 0;     // of it, with the context of one process like ours already taken out
   std::string compute_capability;  // "9.0"
   int multiprocessors = 0;
-  std::string driver;          // newest CUDA version the driver runs: "13.0"
-  std::string runtime;         // CUDA version this program was built with
-  double read_gb_per_s = 0.0;  // device memory, read from beyond the L2
-  double link_gb_per_s = 0.0;  // from pinned host memory
+  std::string driver;              // newest CUDA version the driver runs: "13.0"
+  std::string runtime;             // CUDA version this program was built with
+  double read_gb_per_s = 0.0;      // device memory, read from beyond the L2
+  double link_gb_per_s = 0.0;      // from pinned host memory
+  double pageable_gb_per_s = 0.0;  // from any other: the driver copies it to pinned memory first
 };
 
 // PCI address of a GPU, by which NVML knows it: the two count differently. Makes no context.

@@ -2,7 +2,9 @@
 // older driver lacks stays unknown.
 #include "kernels/gpu_health.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "kernels/dynamic_library.h"
@@ -45,6 +47,10 @@ constexpr unsigned uncorrected = 1;        // NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 constexpr unsigned since_driver_load = 0;  // NVML_VOLATILE_ECC
 constexpr unsigned gpu_sensor = 0;         // NVML_TEMPERATURE_GPU
 constexpr unsigned most_nvlinks = 18;
+constexpr int over_nvlink = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
+constexpr int peer_ok = 0;      // NVML_P2P_STATUS_OK
+constexpr std::array paths = {std::pair{10, "PIX"}, std::pair{20, "PXB"}, std::pair{30, "PHB"},
+                              std::pair{40, "NODE"}, std::pair{50, "SYS"}};
 constexpr std::array throttling = {std::pair{0x4ULL, "power_cap"}, std::pair{0x8ULL, "hw_slowdown"},
                                    std::pair{0x20ULL, "sw_thermal"}, std::pair{0x40ULL, "hw_thermal"},
                                    std::pair{0x80ULL, "hw_power_brake"}};
@@ -109,6 +115,27 @@ std::optional<int> active_nvlinks(const Library& nvml, Device* device) {
   return active;
 }
 
+std::string path_between(const Library& nvml, Device* one, Device* other) {
+  int level = 0;
+  if (nvml.call("nvmlDeviceGetTopologyCommonAncestor", one, other, &level) != success) return "";
+  const auto* const known = std::ranges::find(paths, level, &std::pair<int, const char*>::first);
+  return known == paths.end() ? "" : known->second;
+}
+
+void look_at_peers(const Library& nvml, std::span<Device* const> devices, std::vector<GpuHealth>& gpus) {
+  for (std::size_t one = 0; one < devices.size(); ++one)
+    for (std::size_t other = 0; other < devices.size(); ++other) {
+      if (one == other) continue;
+      GpuHealth::Peer peer{.bus_id = gpus[other].bus_id,
+                           .nvlink = std::nullopt,
+                           .path = path_between(nvml, devices[one], devices[other])};
+      int status = 0;
+      if (nvml.call("nvmlDeviceGetP2PStatus", devices[one], devices[other], over_nvlink, &status) == success)
+        peer.nvlink = status == peer_ok;
+      gpus[one].peers.push_back(std::move(peer));
+    }
+}
+
 GpuHealth health_of(const Library& nvml, Device* device) {
   GpuHealth gpu;
   gpu.name = nvml.text("nvmlDeviceGetName", device);
@@ -168,11 +195,14 @@ GpusSeen look_at_gpus(const std::string& library) {
   unsigned count = 0;
   if (nvml.call("nvmlDeviceGetCount_v2", &count) != success)
     seen.problem = "NVML does not say how many GPUs there are";
+  std::vector<Device*> devices;
   for (unsigned i = 0; i < count; ++i) {
     Device* device = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == success)
-      seen.gpus.push_back(health_of(nvml, device));
+    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) != success) continue;
+    seen.gpus.push_back(health_of(nvml, device));
+    devices.push_back(device);
   }
+  look_at_peers(nvml, devices, seen.gpus);
   nvml.call("nvmlShutdown");
   return seen;
 }

@@ -17,6 +17,12 @@ struct GpuHealth {
     std::int64_t bytes = 0;
   };
 
+  struct Peer {
+    std::string bus_id;          // of the other card
+    std::optional<bool> nvlink;  // may each use the other's memory over NVLink, switches included?
+    std::string path;  // over PCIe, as nvidia-smi topo names it: PIX, PXB, PHB, NODE, SYS; empty: not known
+  };
+
   std::string name;
   std::string bus_id;  // "00000000:18:00.0"
   std::optional<int> pcie_generation;
@@ -32,6 +38,7 @@ struct GpuHealth {
   std::optional<std::int64_t> used_bytes;
   std::optional<double> link_gb_per_s;  // received from the host, over the last 20 ms
   std::optional<int> nvlinks;           // that are up
+  std::vector<Peer> peers;
   std::optional<double> celsius;
   std::vector<Process> processes;  // that compute
 };

@@ -65,6 +65,12 @@ void GraphPieces::host(const std::function<void()>& part) {
   std::visit([](auto& on) { begin(on); }, *device_);
 }
 
+void GraphPieces::cut() {
+  if (device_ == nullptr) return;
+  end_piece();
+  std::visit([](auto& on) { begin(on); }, *device_);
+}
+
 bool GraphPieces::is_current() const {
   return !pieces_.empty() && std::ranges::all_of(pieces_, [](const Piece& piece) {
     return !piece.ops || piece.ops->is_current();

@@ -23,6 +23,9 @@ class GraphPieces {
   // device itself where it must.
   void host(const std::function<void()>& part);
 
+  // From within step(): what follows is launched apart from what came before.
+  void cut();
+
   // False once memory that a piece uses has moved, and before anything is recorded.
   bool is_current() const;
   // Everything again, with the host's parts in between.

@@ -1,6 +1,8 @@
 // Which kernels a GPU runs where it has the choice. The engine leaves this alone; tests and benches turn it.
 #pragma once
 
+#include "kernels/dense_choice.h"
+
 namespace moetune {
 
 struct KernelPath {
@@ -20,6 +22,8 @@ struct KernelPath {
   // Up to this many tokens a matrix of few rows is left to the kernel that cuts inputs into slices
   // (kernels/cuda/sliced_gemm.cuh): tiled by its rows it would keep few multiprocessors busy.
   int most_sliced_tokens = 64;
+
+  DenseChoice dense = DenseChoice::measured;  // cuBLAS's products; never where activations count in two parts
 };
 
 KernelPath kernel_path();

@@ -37,7 +37,7 @@ cuda::TileGemm in_one(const NormGemm& op) {
   return gemm;
 }
 
-// All products of a large step in one launch.
+// All products of a large step together; normed rows are not even written where cuBLAS takes them.
 void run_as_prompt(Cuda& cuda, const NormGemm& op) {
   std::array<cuda::PromptPart, NormGemm::kMostParts> parts{};
   int count = 0;
@@ -45,7 +45,13 @@ void run_as_prompt(Cuda& cuda, const NormGemm& op) {
     if (!part.w.empty())
       parts[static_cast<std::size_t>(count++)] = {part.w.layout, part.w.data, part.bias.empty() ? nullptr : part.bias.f32(),
                                                   cuda::rows_of(part.y)};
-  cuda::prompt_products(cuda, cuda::rows_of(op.normed), static_cast<int>(op.x.dim(0)), parts.data(), count, false);
+  const auto tokens = static_cast<int>(op.x.dim(0));
+  if (cuda::takes_cublas(parts.data(), count, tokens)) {
+    const cuda::PromptNorm norm{op.norm.f32(), op.eps};
+    return cuda::cublas_products(cuda, cuda::rows_of(op.x), tokens, parts.data(), count, false, &norm);
+  }
+  run(cuda, RmsNorm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps});
+  cuda::prompt_products(cuda, cuda::rows_of(op.normed), tokens, parts.data(), count, false);
 }
 
 }  // namespace
@@ -56,10 +62,7 @@ void run(Cuda& cuda, const NormGemm& op) {
   const RmsNorm norm{.x = op.x, .weight = op.norm, .y = op.normed, .eps = op.eps};
   if (is_uniform(op)) {
     const cuda::TileGemm gemm = in_one(op);
-    if (cuda::takes_prompt_product(gemm.tokens, std::int64_t{gemm.tiles} * kTileRows)) {
-      run(cuda, norm);
-      return run_as_prompt(cuda, op);
-    }
+    if (cuda::takes_prompt_product(gemm.tokens, std::int64_t{gemm.tiles} * kTileRows)) return run_as_prompt(cuda, op);
     if (cuda::norm_fits(cuda, type, gemm)) return cuda::tile_gemm(cuda, type, gemm);
   }
   run(cuda, norm);

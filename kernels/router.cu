@@ -34,6 +34,7 @@ struct Work {
   cuda::PickRule rule;
   unsigned long long* posted;  // (tokens, experts), zeros before and after: post()
   cuda::Synthetic synthetic;
+  bool holds_next;
 };
 
 // Four neighbouring elements of a row of weights; is_aligned: all four exist and may be loaded at once.
@@ -99,8 +100,9 @@ __global__ void __launch_bounds__(32 * kWarps) router(Work work, const Number* w
   if (posts)
     synthetic = cuda::synthetic_or(work.synthetic, cuda::load_synthetic(work.synthetic, token, expert),
                                    static_cast<std::uint32_t>(expert), 0.0F);
-  cuda::let_next_start();
+  if (!work.holds_next) cuda::let_next_start();
   cuda::wait_for_previous();
+  if (work.holds_next) cuda::let_next_start();
 
   const float* x = work.x.row(token);
   float dot = 0.0F;
@@ -205,7 +207,8 @@ void run(Cuda& cuda, const Router& op) {
       .rule = cuda::rule_of(op.route, experts),
       // Two counters a logit.
       .posted = reinterpret_cast<unsigned long long*>(cuda.state().counters(2 * tokens * experts)),
-      .synthetic = cuda::synthetic_of(op.synthetic)};
+      .synthetic = cuda::synthetic_of(op.synthetic),
+      .holds_next = op.is_before_shared};
   cuda::with_float_type(op.w.layout.type, "a router",
                         [&](auto number) { launch<decltype(number)>(cuda, op, work); });
 }

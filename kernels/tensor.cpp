@@ -48,6 +48,13 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
   return part;
 }
 
+Tensor Tensor::with_row_stride(std::int64_t elements) const {
+  assert(rank_ >= 1 && (rank_ == 1 || elements >= dim(1) * stride(1)));
+  Tensor apart = *this;
+  apart.stride_[0] = elements;
+  return apart;
+}
+
 Tensor Tensor::moved_to(void* data) const {
   Tensor moved = *this;
   moved.data_ = data;

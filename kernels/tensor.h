@@ -30,6 +30,8 @@ class Tensor {
   Tensor columns(std::int64_t begin, std::int64_t count) const;
   // Rows [begin, begin + count) of the outermost axis.
   Tensor rows(std::int64_t begin, std::int64_t count) const;
+  // The same rows of the outermost axis, so many elements from one to the next: parts of wider rows.
+  Tensor with_row_stride(std::int64_t elements) const;
   // The same shape, strides and type over other memory: a copy on another device.
   Tensor moved_to(void* data) const;
   // The same contiguous elements under another shape.

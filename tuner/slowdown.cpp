@@ -36,7 +36,11 @@ Slowdown slowdown_of(const RankEstimate& logs, std::int64_t rounds) {
   return slowdown;
 }
 
-std::string size_text(double slowdown) { return fmt::format("{:.1f} %", 100.0 * std::abs(slowdown)); }
+// Machines that are as fast every night differ by hundredths of a per cent.
+std::string size_text(double slowdown) {
+  const double per_cent = 100.0 * std::abs(slowdown);
+  return fmt::format("{:.{}f} %", per_cent, per_cent > 0.0 && per_cent < 0.095 ? 2 : 1);
+}
 
 const char* direction(double slowdown) { return slowdown < 0.0 ? "faster" : "slower"; }
 

@@ -250,7 +250,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
     const Tensor positions = first_rows(scratch.positions, {tokens});
     const std::int64_t heads = spec.heads;
     if (spec.attention == AttentionKind::mla) {
-      const Tensor q = first_rows(scratch.q, {tokens, heads, q_head_width(spec)});
+      const Tensor q = projected_heads(scratch, spec, rank.shard, tokens).q;
       return run(rank.device,
                  MlaAttention{.q_latent = first_rows(scratch.q_latent, {tokens, heads, spec.kv_lora_rank}),
                               .q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim),
@@ -262,7 +262,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
                               .scale = rank.weights.softmax_scale,
                               .runs = rank.runs});
     }
-    return run(rank.device, Attention{.q = first_rows(scratch.q, {tokens, heads, spec.head_dim}),
+    return run(rank.device, Attention{.q = projected_heads(scratch, spec, rank.shard, tokens).q,
                                       .k_cache = rank.kv.keys(layer.index),
                                       .v_cache = rank.kv.values(layer.index),
                                       .k_scales = rank.kv.key_scales(layer.index),
@@ -403,6 +403,9 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   for (const Layer& layer : layers)
     run_op(op, layer, tokens);  // once, so that memory has grown before a graph is recorded
   wait_for(rank.device);
+  const DenseCounts before = dense_counts();
+  run_op(op, layers.front(), tokens);
+  timing.dense = {dense_counts().own - before.own, dense_counts().cublas - before.cublas};
   const Graph graph(rank.device, [&] {
     run(rank.device, StartClock{ns});
     for (const Layer& layer : layers) run_op(op, layer, tokens);

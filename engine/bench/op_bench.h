@@ -10,6 +10,7 @@
 #include "engine/bench/op_cost.h"
 #include "engine/checkpoint.h"
 #include "engine/rank.h"
+#include "kernels/dense_choice.h"
 
 namespace moetune {
 
@@ -35,6 +36,7 @@ struct OpTiming {
   double experts_touched = 0.0;     // of a layer, mean
   std::vector<double> microseconds;  // of one layer, per run
   OpCost cost;                      // of one layer
+  DenseCounts dense;                // of one layer: products of many tokens by the own kernels and by cuBLAS
 };
 
 class OpBench {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -13,6 +12,7 @@ namespace {
 // them, then what is no compute.
 constexpr std::size_t kClasses = kRows + kActivities - 1;
 constexpr std::size_t kRouterClass = kRows - 1;
+constexpr std::size_t kRecordingClass = kRows + static_cast<std::size_t>(Activity::recording) - 1;
 
 std::size_t class_of(const StepInterval& interval) {
   if (interval.activity != Activity::compute) return kRows + static_cast<std::size_t>(interval.activity) - 1;
@@ -42,7 +42,7 @@ std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns,
     const std::int64_t to = std::min(end_ns, interval.end_ns);
     if (from > to || interval.begin_ns >= end_ns) continue;
     const std::size_t which = class_of(interval);
-    ++sum.records[static_cast<std::size_t>(part_of_class(which))];
+    if (which != kRecordingClass) ++sum.records[static_cast<std::size_t>(part_of_class(which))];
     if (from == to) continue;
     edges.push_back({from, which, +1});
     edges.push_back({to, which, -1});
@@ -51,22 +51,25 @@ std::vector<Edge> edges_of(std::int64_t begin_ns, std::int64_t end_ns,
   return edges;
 }
 
-// The time until the next edge, with that many intervals of each class at work. Returns whose it is.
-Part add_span(const std::array<int, kClasses>& active, std::int64_t length_ns, Account& sum) {
+// The time until the next edge, with that many intervals of each class at work.
+void add_span(const std::array<int, kClasses>& active, std::int64_t length_ns, Account& sum) {
   const auto* const first = std::ranges::find_if(active, [](int count) { return count > 0; });
   const auto winner = static_cast<std::size_t>(first - active.begin());
+  if (winner == kRecordingClass) {
+    sum.recording_ns += length_ns;
+    return;
+  }
   const Part part = winner == kClasses ? Part::launch_gaps : part_of_class(winner);
   sum.exposed_ns[static_cast<std::size_t>(part)] += length_ns;
   if (winner < kRows) sum.row_ns[static_cast<std::size_t>(row_of(winner))] += length_ns;
   std::array<bool, kParts> is_hidden{};
   for (std::size_t which = winner + 1; which < kClasses; ++which) {
-    if (active[which] == 0) continue;
+    if (active[which] == 0 || which == kRecordingClass) continue;
     if (which < kRows) sum.row_hidden_ns[static_cast<std::size_t>(row_of(which))] += length_ns;
     if (part_of_class(which) != part) is_hidden[static_cast<std::size_t>(part_of_class(which))] = true;
   }
   for (std::size_t hidden = 0; hidden < kParts; ++hidden)
     if (is_hidden[hidden]) sum.hidden_ns[hidden] += length_ns;
-  return part;
 }
 
 template <std::size_t N>
@@ -78,23 +81,17 @@ void add(std::array<std::int64_t, N>& to, const std::array<std::int64_t, N>& fro
 
 Account& Account::operator+=(const Account& other) {
   length_ns += other.length_ns;
+  recording_ns += other.recording_ns;
   add(exposed_ns, other.exposed_ns);
   add(hidden_ns, other.hidden_ns);
   add(row_ns, other.row_ns);
   add(row_hidden_ns, other.row_hidden_ns);
   add(records, other.records);
-  add(behind_gaps, other.behind_gaps);
-  awaited_kernels += other.awaited_kernels;
   return *this;
 }
 
 std::int64_t Account::record_count() const {
   return std::accumulate(records.begin(), records.end(), std::int64_t{0});
-}
-
-std::int64_t Account::behind_gap_count() const {
-  return std::accumulate(behind_gaps.begin(), behind_gaps.end(), std::int64_t{0}) -
-         behind_gaps[static_cast<std::size_t>(Part::synchronisation)];
 }
 
 Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const StepInterval> intervals) {
@@ -103,13 +100,9 @@ Account account(std::int64_t begin_ns, std::int64_t end_ns, std::span<const Step
   sum.length_ns = end_ns - begin_ns;
   std::array<int, kClasses> active{};
   std::int64_t now_ns = begin_ns;
-  std::optional<std::int64_t> gap_ended_ns;
   for (const Edge& edge : edges_of(begin_ns, end_ns, intervals, sum)) {
-    if (edge.at_ns > now_ns && add_span(active, edge.at_ns - now_ns, sum) == Part::launch_gaps)
-      gap_ended_ns = edge.at_ns;
+    if (edge.at_ns > now_ns) add_span(active, edge.at_ns - now_ns, sum);
     now_ns = edge.at_ns;
-    if (edge.change > 0 && gap_ended_ns == now_ns)
-      ++sum.behind_gaps[static_cast<std::size_t>(part_of_class(edge.which))];
     active[edge.which] += edge.change;
   }
   if (end_ns > now_ns) add_span(active, end_ns - now_ns, sum);

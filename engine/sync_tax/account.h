@@ -1,9 +1,9 @@
 // Where the time of one step went: every instant belongs to exactly one part. Start at account().
 //
 // Of all that runs at an instant the first of this list has it: compute of the model, the router's compute,
-// communication, expert loading, synchronisation; an instant with none of them is a launch gap. The order is
-// that of what a token would still need if everything else were free, so what is done beside compute costs
-// nothing: it is counted as hidden, apart.
+// communication, expert loading, the recording, synchronisation; an instant with none of them is a launch
+// gap. The order is that of what a token would still need if everything else were free, so what is done
+// beside compute costs nothing: it is counted as hidden, apart.
 #pragma once
 
 #include <array>
@@ -16,17 +16,15 @@ namespace moetune {
 
 struct Account {
   std::int64_t length_ns = 0;                     // of the window
-  std::array<std::int64_t, kParts> exposed_ns{};  // add up to length_ns
+  std::array<std::int64_t, kParts> exposed_ns{};  // with recording_ns they add up to length_ns
+  std::int64_t recording_ns = 0;                  // of no part: without recording it would not be
   std::array<std::int64_t, kParts> hidden_ns{};   // time of a part in which another part had the instant
   std::array<std::int64_t, kRows> row_ns{};       // add up to the exposed router and compute
   std::array<std::int64_t, kRows> row_hidden_ns{};
-  std::array<std::int64_t, kParts> records{};      // intervals that touch the window, by their part
-  std::array<std::int64_t, kParts> behind_gaps{};  // of them: those that began where a launch gap ended
-  std::int64_t awaited_kernels = 0;  // of a GPU, in graphs whose launch it waited for; account() knows none
+  std::array<std::int64_t, kParts> records{};  // intervals that touch the window, by their part
 
   Account& operator+=(const Account& other);
   std::int64_t record_count() const;
-  std::int64_t behind_gap_count() const;  // without synchronisation, which is of the host
 };
 
 // Of the window [begin_ns, end_ns). Intervals may overlap, nest, and reach beyond it; of two rows that

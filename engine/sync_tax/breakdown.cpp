@@ -46,11 +46,8 @@ Breakdown break_down(std::span<const Account> accounts, double plain_ns, const R
     return static_cast<double>(total) / static_cast<double>(accounts.size());
   };
   result.recorded_ns = per_token(sum.length_ns);
-  const std::int64_t on_device = sum.record_count() - sum.records[index(Part::synchronisation)];
-  const double around_ns = per_token(on_device) * cost.around_ns;
-  const double awaited_ns = per_token(sum.awaited_kernels) * cost.awaited_ns;
   result.recording_ns =
-      per_token(sum.record_count()) * (cost.inside_ns + cost.outside_ns) + around_ns + awaited_ns;
+      per_token(sum.recording_ns) + per_token(sum.record_count()) * (cost.inside_ns + cost.outside_ns);
   const bool is_too_slow = result.recorded_ns > kMostRecordedShare * plain_ns;
   if (is_too_slow)
     result.refused = fmt::format(
@@ -60,14 +57,9 @@ Breakdown break_down(std::span<const Account> accounts, double plain_ns, const R
 
   double explained_ns = 0.0;
   for (std::size_t part = 0; part < kParts; ++part) {
-    const double own_ns = per_token(sum.records[part]) * cost.inside_ns +
-                          (part == index(Part::synchronisation)
-                               ? awaited_ns
-                               : per_token(sum.records[part] - sum.behind_gaps[part]) * cost.around_ns);
-    const double gaps_ns = part == index(Part::launch_gaps)
-                               ? per_token(sum.record_count()) * cost.outside_ns +
-                                     per_token(sum.behind_gap_count()) * cost.around_ns
-                               : 0.0;
+    const double own_ns = per_token(sum.records[part]) * cost.inside_ns;
+    const double gaps_ns =
+        part == index(Part::launch_gaps) ? per_token(sum.record_count()) * cost.outside_ns : 0.0;
     result.exposed_ns[part] = without(per_token(sum.exposed_ns[part]), own_ns + gaps_ns);
     result.hidden_ns[part] = per_token(sum.hidden_ns[part]);
     explained_ns += result.exposed_ns[part];

@@ -13,14 +13,11 @@
 
 namespace moetune {
 
-// What one record adds to the time of a step, calibrated where it is recorded (recorder.h).
+// What one record of a CPU adds to the time of a step, calibrated where it is recorded (step_recorder.h).
+// What recording adds on a GPU is in the accounts already (device_cost.h).
 struct RecordingCost {
   double inside_ns = 0.0;   // between the two ends of its own interval
   double outside_ns = 0.0;  // before and behind it: looks like a launch gap
-  // Of a GPU: around a record; part of the launch gap in front of it, where there is one, else of its own
-  // part.
-  double around_ns = 0.0;
-  double awaited_ns = 0.0;  // of it: more, for each of Account::awaited_kernels: looks like synchronisation
 };
 
 // Nanoseconds per token (or per prompt): means over the accounts it was made of.

@@ -1,6 +1,7 @@
 #include "engine/sync_tax/device_steps.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -16,9 +17,12 @@ namespace {
 
 using Kind = DeviceRecord::Kind;
 
+constexpr std::int64_t most_gap_ns = 2'000;  // that still belongs to the kernel behind it
+
 struct OnDevice {
   StepInterval interval;
   bool is_labelled;
+  StepInterval recording;  // in front of it or its first part; empty: nothing
 };
 
 // Copies between host and device are the host's affair (a choice read back, inputs, logits) but for experts.
@@ -41,34 +45,87 @@ std::int64_t branch_of(const DeviceRecord& record) {
   return record.stream + (is_beside ? beside : 0);
 }
 
-std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted) {
+// What recording added lies in the gap in front of a kernel, as far as there is one, and then at its begin.
+void take_out(std::int64_t added_ns, std::int64_t free_ns, OnDevice& one) {
+  const std::int64_t from_ns = std::max(free_ns, one.interval.begin_ns - added_ns);
+  one.recording = {from_ns, std::min(from_ns + added_ns, one.interval.end_ns), Activity::recording,
+                   Row::other, -1};
+  one.interval.begin_ns = std::max(one.interval.begin_ns, one.recording.end_ns);
+}
+
+std::vector<OnDevice> on_device(std::span<const DeviceRecord> sorted, const DeviceRecordingCost& cost) {
   std::vector<OnDevice> all;
   StreamOrder order;
   for (const DeviceRecord& record : sorted) {
     if (record.kind == Kind::host_call) continue;
-    OnDevice one{interval_of(record), record.label != 0};
+    OnDevice one{interval_of(record), record.label != 0, {}};
+    const std::int64_t free_ns = order.free_at(branch_of(record), record.begin_ns);
     one.interval.begin_ns = order.begin_of(branch_of(record), record.begin_ns, record.end_ns);
+    if (record.kind == Kind::kernel) {
+      const std::int64_t length_ns =
+          record.end_ns - std::clamp(free_ns, record.begin_ns - most_gap_ns, record.end_ns);
+      take_out(cost.added_to(length_ns), std::min(free_ns, one.interval.begin_ns), one);
+    }
     all.push_back(one);
   }
   return all;
 }
 
+// What a device has to do at a time, from the begins and ends of all of it.
+class DeviceWork {
+ public:
+  explicit DeviceWork(std::span<const DeviceRecord> sorted) {
+    for (const DeviceRecord& record : sorted) {
+      if (record.kind == Kind::host_call) continue;
+      begins_ns_.push_back(record.begin_ns);
+      ends_ns_.push_back(record.end_ns);
+    }
+    std::ranges::sort(ends_ns_);
+  }
+
+  // Since when it has had nothing to do; empty: it has.
+  std::optional<std::int64_t> idle_since(std::int64_t at_ns) const {
+    const auto begun = std::ranges::upper_bound(begins_ns_, at_ns) - begins_ns_.begin();
+    const auto ended = std::ranges::upper_bound(ends_ns_, at_ns);
+    if (begun > ended - ends_ns_.begin()) return std::nullopt;
+    return ended == ends_ns_.begin() ? std::numeric_limits<std::int64_t>::min() : *(ended - 1);
+  }
+  const std::vector<std::int64_t>& begins_ns() const { return begins_ns_; }
+  const std::vector<std::int64_t>& ends_ns() const { return ends_ns_; }
+
+ private:
+  std::vector<std::int64_t> begins_ns_;
+  std::vector<std::int64_t> ends_ns_;
+};
+
+// Beyond what such a call takes without recording, a device that has nothing to do when it returns waits for
+// the recording. While one step runs the next ones are launched: between their kernels nobody waits for that.
+std::vector<StepInterval> longer_launches(std::span<const DeviceRecord> sorted,
+                                          const DeviceRecordingCost& cost) {
+  std::vector<StepInterval> intervals;
+  const auto plain_ns = static_cast<std::int64_t>(cost.launch_call_ns);
+  if (plain_ns <= 0) return intervals;
+  const DeviceWork work(sorted);
+  for (const DeviceRecord& record : sorted) {
+    if (record.kind != Kind::host_call || !is_graph_launch(record.name)) continue;
+    const auto idle_since_ns = work.idle_since(record.end_ns);
+    if (!idle_since_ns) continue;
+    const std::int64_t from_ns = std::max(record.begin_ns + plain_ns, *idle_since_ns);
+    if (from_ns < record.end_ns)
+      intervals.push_back({from_ns, record.end_ns, Activity::recording, Row::other, -1});
+  }
+  return intervals;
+}
+
 std::vector<StepInterval> held_up_by_host(std::span<const DeviceRecord> sorted) {
   std::map<std::uint32_t, std::vector<HostCall>> threads;
-  std::vector<std::int64_t> begins_ns;
-  std::vector<std::int64_t> ends_ns;
-  for (const DeviceRecord& record : sorted) {
-    if (record.kind != Kind::host_call) {
-      begins_ns.push_back(record.begin_ns);
-      ends_ns.push_back(record.end_ns);
-    } else if (is_wait(record.name) || is_launch(record.name)) {
+  const DeviceWork work(sorted);
+  for (const DeviceRecord& record : sorted)
+    if (record.kind == Kind::host_call && (is_wait(record.name) || is_launch(record.name)))
       threads[record.stream].push_back({record.begin_ns, record.end_ns, is_wait(record.name)});
-    }
-  }
-  std::ranges::sort(ends_ns);
   std::vector<StepInterval> intervals;
   for (const auto& [thread, calls] : threads)
-    std::ranges::copy(held_up(calls, begins_ns, ends_ns), std::back_inserter(intervals));
+    std::ranges::copy(held_up(calls, work.begins_ns(), work.ends_ns()), std::back_inserter(intervals));
   return intervals;
 }
 
@@ -98,12 +155,12 @@ std::vector<StepInterval> intervals_of_device(std::span<const DeviceRecord> reco
   std::vector<DeviceRecord> sorted(records.begin(), records.end());
   std::ranges::stable_sort(sorted, {}, &DeviceRecord::begin_ns);
   std::vector<StepInterval> intervals = held_up_by_host(sorted);
-  for (const OnDevice& one : on_device(sorted)) intervals.push_back(one.interval);
+  for (const OnDevice& one : on_device(sorted, {})) intervals.push_back(one.interval);
   return intervals;
 }
 
 DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<const RecordedStep> steps,
-                            std::span<const StepInterval> host_work) {
+                            std::span<const StepInterval> host_work, const DeviceRecordingCost& cost) {
   std::vector<DeviceRecord> sorted(records.begin(), records.end());
   std::ranges::stable_sort(sorted, {}, &DeviceRecord::begin_ns);
   const std::vector<Window> windows = decoded_windows(sorted);
@@ -129,7 +186,9 @@ DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<con
     for (; step != result.steps.end() && step->begin_ns < interval.end_ns; ++step)
       what(static_cast<std::size_t>(step - result.steps.begin()));
   };
-  for (const OnDevice& one : on_device(sorted)) {
+  for (const OnDevice& one : on_device(sorted, cost)) {
+    if (one.recording.end_ns > one.recording.begin_ns)
+      each_step_of(one.recording, [&](std::size_t step) { of_step[step].push_back(one.recording); });
     bool is_in_a_step = false;
     each_step_of(one.interval, [&](std::size_t step) {
       of_step[step].push_back(one.interval);
@@ -139,14 +198,9 @@ DeviceSteps steps_of_device(std::span<const DeviceRecord> records, std::span<con
     ++result.unlabelled;
     result.unlabelled_ns += one.interval.end_ns - one.interval.begin_ns;
   }
-  // In a step in which the device waited for the host it waited for the launch of everything that came then.
-  const std::vector<StepInterval> held_up = held_up_by_host(sorted);
-  for (const StepInterval& interval : held_up)
-    each_step_of(interval, [&](std::size_t step) {
-      std::int64_t& awaited = result.steps[step].awaited_kernels;
-      if (awaited == 0) awaited = std::ssize(of_step[step]);
-    });
-  for (const StepInterval& interval : held_up)
+  for (const StepInterval& interval : held_up_by_host(sorted))
+    each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
+  for (const StepInterval& interval : longer_launches(sorted, cost))
     each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });
   for (const StepInterval& interval : host_work)
     each_step_of(interval, [&](std::size_t step) { of_step[step].push_back(interval); });

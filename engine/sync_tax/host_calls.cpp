@@ -18,6 +18,8 @@ bool is_launch(std::string_view call) {
          has(call, "MemcpyHtoDAsync");
 }
 
+bool is_graph_launch(std::string_view call) { return has(call, "GraphLaunch"); }
+
 std::vector<StepInterval> held_up(std::span<const HostCall> calls,
                                   std::span<const std::int64_t> device_begins_ns,
                                   std::span<const std::int64_t> device_ends_ns) {

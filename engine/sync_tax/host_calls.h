@@ -13,6 +13,7 @@ namespace moetune {
 // By the name of a call of the CUDA runtime or driver.
 bool is_wait(std::string_view call);
 bool is_launch(std::string_view call);
+bool is_graph_launch(std::string_view call);
 
 struct HostCall {
   std::int64_t begin_ns = 0;

@@ -14,11 +14,12 @@ enum class Activity : std::uint8_t {
   compute,      // a kernel or an op of the model
   collective,   // ranks exchange results; waiting for the slowest of them belongs to it
   expert_copy,  // weights of an expert on their way to where they are used
+  recording,    // what the recording itself adds: no part of a token
   host_wait,  // the host decides, or waits to be able to: as long as nothing else runs, the device waits for
               // it
   nothing     // an op of no model, which does nothing: as if it were not there
 };
-inline constexpr std::size_t kActivities = 5;
+inline constexpr std::size_t kActivities = 6;
 
 // What of the model a compute interval belongs to: the experts in two halves, feed-forward layers without
 // experts as a whole.
@@ -51,6 +52,7 @@ struct StepInterval {
   std::int32_t layer = -1;  // of the model; -1: none or not known
 };
 
+// Not of Activity::recording, which is of none.
 constexpr Part part_of(Activity activity, Row row) {
   switch (activity) {
     case Activity::collective:
@@ -61,6 +63,7 @@ constexpr Part part_of(Activity activity, Row row) {
       return Part::synchronisation;
     case Activity::nothing:
       return Part::launch_gaps;
+    case Activity::recording:
     case Activity::compute:
       break;
   }

@@ -27,7 +27,6 @@ struct RecordedStep {
   std::int64_t end_ns = 0;
   std::size_t first = 0;  // of its intervals
   std::size_t count = 0;
-  std::int64_t awaited_kernels = 0;  // Account::awaited_kernels
   StepCauses causes;
 };
 

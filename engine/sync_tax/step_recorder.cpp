@@ -135,8 +135,8 @@ void StepRecorder::add_decoded(std::int64_t tokens, std::span<const std::int64_t
                       .causes = {}});
 }
 
-std::int64_t StepRecorder::take(std::span<const DeviceRecord> records) {
-  DeviceSteps steps = steps_of_device(records, steps_, intervals_);
+std::int64_t StepRecorder::take(std::span<const DeviceRecord> records, const DeviceRecordingCost& cost) {
+  DeviceSteps steps = steps_of_device(records, steps_, intervals_, cost);
   steps_ = std::move(steps.steps);
   intervals_ = std::move(steps.intervals);
   return steps.unlabelled;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/sync_tax/breakdown.h"
+#include "engine/sync_tax/device_cost.h"
 #include "engine/sync_tax/device_label.h"
 #include "engine/sync_tax/interval.h"
 #include "engine/sync_tax/range_names.h"
@@ -52,7 +53,7 @@ class StepRecorder {
   void add_decoded(std::int64_t tokens, std::span<const std::int64_t> lengths_ns);
   // The device's records of these steps: from here on steps() and intervals_of() hold its times. Returns how
   // many kernels nobody labelled. Throws std::runtime_error where they do not fit the steps.
-  std::int64_t take(std::span<const DeviceRecord> records);
+  std::int64_t take(std::span<const DeviceRecord> records, const DeviceRecordingCost& cost = {});
 
   const std::vector<RecordedStep>& steps() const { return steps_; }
   std::span<const StepInterval> intervals_of(const RecordedStep& step) const;

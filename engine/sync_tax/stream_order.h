@@ -13,6 +13,12 @@ class StreamOrder {
  public:
   static constexpr std::int64_t kUnknown = -1;  // stream of a record that does not say: it is left as it is
 
+  // When what is in front of it has ended; of the first, when it begins.
+  std::int64_t free_at(std::int64_t stream, std::int64_t begin_ns) const {
+    const auto known = free_ns_.find(stream);
+    return stream == kUnknown || known == free_ns_.end() ? begin_ns : known->second;
+  }
+
   // When it really began. To be asked in the order of begins.
   std::int64_t begin_of(std::int64_t stream, std::int64_t begin_ns, std::int64_t end_ns) {
     if (stream == kUnknown) return begin_ns;

@@ -19,8 +19,8 @@ namespace moetune {
 namespace {
 
 constexpr int step_track = 0;
-constexpr std::array<std::string_view, kActivities + 1> tracks = {"steps",         "compute", "collectives",
-                                                                  "expert copies", "host",    "nothing"};
+constexpr std::array<std::string_view, kActivities + 1> tracks = {
+    "steps", "compute", "collectives", "expert copies", "recording", "host", "nothing"};
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
@@ -105,13 +105,15 @@ std::string timeline_of(std::span<const RecordedStep> steps, std::span<const Ste
     text += ",\n" + event(phase, "step", step_track, step.begin_ns - origin_ns, step.end_ns - origin_ns,
                           fmt::format(R"("tokens":{})", step.tokens));
     for (const StepInterval& interval : intervals.subspan(step.first, step.count)) {
-      const auto part = static_cast<std::size_t>(part_of(interval.activity, interval.row));
-      const std::string_view name = interval.activity == Activity::compute
-                                        ? kRowNames[static_cast<std::size_t>(interval.row)]
-                                        : kPartNames[part];
-      text += ",\n" + event(name, kPartNames[part], 1 + static_cast<int>(interval.activity),
-                            interval.begin_ns - origin_ns, interval.end_ns - origin_ns,
-                            fmt::format(R"("layer":{})", interval.layer));
+      const std::string_view part =
+          interval.activity == Activity::recording
+              ? "recording"
+              : kPartNames[static_cast<std::size_t>(part_of(interval.activity, interval.row))];
+      const std::string_view name =
+          interval.activity == Activity::compute ? kRowNames[static_cast<std::size_t>(interval.row)] : part;
+      text +=
+          ",\n" + event(name, part, 1 + static_cast<int>(interval.activity), interval.begin_ns - origin_ns,
+                        interval.end_ns - origin_ns, fmt::format(R"("layer":{})", interval.layer));
     }
   }
   for (const DeviceRecord& record : records) text += ",\n" + device_event(record, origin_ns);

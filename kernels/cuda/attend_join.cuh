@@ -12,8 +12,8 @@ namespace moetune::cuda {
 
 inline constexpr float kNothing = -1e30F;  // a largest score before any: exp of differences stays finite
 inline constexpr int kMostPieces = 128;
-inline constexpr int kMostParts = 64;  // that are joined at once
-inline constexpr int kMostCluster = 8;    // that every GPU with clusters has
+inline constexpr int kMostParts = 64;    // that are joined at once
+inline constexpr int kMostCluster = 8;   // that every GPU with clusters has
 inline constexpr int kWideCluster = 16;  // where a GPU and a kernel allow it
 
 struct Pieces {

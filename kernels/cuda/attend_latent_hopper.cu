@@ -25,15 +25,20 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   constexpr bool kScaled = kHasCacheScales<Number>;
   const bool places = in.placing.is_asked;
-  let_next_start();
-  if (!places) wait_for_previous();
+  // What follows has weights fetched as soon as it starts: only when those of the projections in front of us
+  // have come, whose end it would put off.
+  const auto wait = [] {
+    wait_for_previous();
+    let_next_start();
+  };
+  if (!places) wait();
   // With placing, what is read before wait_for_previous() is older than this step: its first kernel waits for
   // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
   const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kPositions, kPositions);
   if (static_cast<int>(blockIdx.x) >= (active + pieces.cluster - 1) / pieces.cluster * pieces.cluster) {
-    if (places) wait_for_previous();
+    if (places) wait();
     return;
   }
   const int first = begin + static_cast<int>(blockIdx.x) * each;
@@ -69,7 +74,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     sincosf(static_cast<float>(last) * in.placing.frequencies[threadIdx.x % 32], &turn.sine, &turn.cosine);
     turn.sine *= in.placing.rope_scale;
     turn.cosine *= in.placing.rope_scale;
-    wait_for_previous();
+    wait();
   }
   if (makes_row) {
     fresh.make<Number>(in.placing, token, turn);

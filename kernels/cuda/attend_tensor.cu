@@ -74,15 +74,20 @@ __global__ void __launch_bounds__(32 * kWarps)
   __shared__ __align__(16) Number fresh[2][width];  // the token's own key and value
   __shared__ float fresh_scale[2];
   const bool places = in.placing.is_asked;
-  let_next_start();
-  if (!places) wait_for_previous();
+  // What follows has weights fetched as soon as it starts: only when those of the projections in front of us
+  // have come, whose end it would put off.
+  const auto wait = [] {
+    wait_for_previous();
+    let_next_start();
+  };
+  if (!places) wait();
   // With placing, what is read before wait_for_previous() is older than this step: its first kernel waits for
   // all before it.
   const int token = static_cast<int>(blockIdx.z);
   const int last = in.positions[token];
   const auto [begin, each, active, all] = cut_of(shape, last, pieces.count, kLeast, kPositions);
   if (static_cast<int>(blockIdx.x) >= (active + pieces.cluster - 1) / pieces.cluster * pieces.cluster) {
-    if (places) wait_for_previous();
+    if (places) wait();
     return;
   }
   if (pieces.cluster > 1) arrive_at_cluster_relaxed();
@@ -165,7 +170,7 @@ __global__ void __launch_bounds__(32 * kWarps)
           sine[i] *= placing.rope_scale;
           cosine[i] *= placing.rope_scale;
         }
-      wait_for_previous();
+      wait();
     }
     // Rows 0 .. 15: queries; 16, 17: the new key and value.
     constexpr int kTurns = (kHeads + 2 + kWarps - 1) / kWarps;
@@ -209,7 +214,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       }
     }
   } else if (places) {
-    wait_for_previous();
+    wait();
   }
   __syncthreads();
 

@@ -174,5 +174,10 @@ __device__ __forceinline__ void store_sums(float* block, const float (&sums)[NT]
 
 // Rows of f32 as bf16 in scratch memory, `width` columns each, zeros beyond `in`: for GlobalColumns.
 void to_bf16_rows(Cuda& cuda, Rows from, int rows, int in, int width, __nv_bfloat16* to);
+// The same of their RMSNorm.
+void to_normed_bf16_rows(Cuda& cuda, Rows from, const float* norm, float eps, int rows, int in, int width,
+                         __nv_bfloat16* to);
+// The same of silu(gate) * up.
+void to_gated_bf16_rows(Cuda& cuda, Rows gate, Rows up, int rows, int in, int width, __nv_bfloat16* to);
 
 }  // namespace moetune::cuda

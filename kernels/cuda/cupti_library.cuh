@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cupti.h>
-#include <dlfcn.h>
 
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
-#include <vector>
+
+#include "kernels/cuda/toolkit_library.cuh"
 
 namespace moetune::cuda {
 
@@ -49,22 +48,10 @@ struct CuptiLibrary {
 
   CuptiLibrary() {
     const std::string file = "libcupti.so." + std::to_string(kMajor);
-    void* handle = dlopen(file.c_str(), RTLD_NOW);
-    std::string searched = "the library path, /usr/local/cuda";
-    std::vector<std::string> roots = {"/usr/local/cuda"};
-    if (const char* const home = std::getenv("CUDA_HOME"); home != nullptr) {
-      roots.insert(roots.begin(), home);
-      searched += std::string(" and ") + home;
-    }
-    for (const std::string& root : roots)
-      for (const char* folder : {"/lib64/", "/extras/CUPTI/lib64/", "/targets/x86_64-linux/lib/"})
-        if (handle == nullptr) handle = dlopen((root + folder + file).c_str(), RTLD_NOW);
-    if (handle == nullptr) {
-      problem = file + " is not found in " + searched +
-                "; it comes with the CUDA toolkit, in lib64 or extras/CUPTI/lib64: add that folder to "
-                "LD_LIBRARY_PATH";
-      return;
-    }
+    void* handle =
+        open_toolkit_library(file, {"/lib64/", "/extras/CUPTI/lib64/", "/targets/x86_64-linux/lib/"},
+                             "lib64 or extras/CUPTI/lib64", problem);
+    if (handle == nullptr) return;
     load(handle, "cuptiGetVersion", version);
     load(handle, "cuptiGetTimestamp", timestamp);
     load(handle, "cuptiSubscribe", subscribe);

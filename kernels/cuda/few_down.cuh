@@ -17,8 +17,7 @@ namespace moetune::cuda {
 struct DownPart {
   FfnWork work;
   FewShape shape;
-  int splits;   // warps that share a choice
-  int brought;  // bytes of a warp's part, from its start, that go into the L2 cache while it waits
+  int splits;  // warps that share a choice
 };
 
 // Where a block's sums go. Of a thread: a row and token of every `tiles_at_once`th tile.
@@ -120,11 +119,6 @@ __device__ __forceinline__ void down_tiles(const DownPart& part, Rows weights, c
   };
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) fetch(i);
-  // What follows waits in the L2 cache: the memory would rest while activations are staged.
-  if (slot != nullptr)
-    for (int from = kHeld * Held::kBytes + lane * 128; from < min(mine * Held::kBytes, part.brought);
-         from += 32 * 128)
-      bring_to_l2(slot + first * tiles.tile_bytes + first_chunk * Held::kBytes + from);
   let_next_start();
   wait_for_previous();
   after_wait();

@@ -12,10 +12,11 @@ namespace moetune::cuda {
 struct GatePart {
   FfnWork work;
   FewShape shape;
-  int steps;         // GateShape
-  int tiles_each;    // GateShape
-  int blocks;        // of a choice
-  int brought_down;  // bytes of a choice's down that do when its gate and up have come
+  int steps;          // GateShape
+  int tiles_each;     // GateShape
+  int blocks;         // of a choice
+  int brought_ahead;  // bytes of a block's gate, and of its up, that go into the L2 cache while it waits
+  int brought_down;   // bytes of a choice's down that do when its gate and up have come
 };
 
 // Block `block` of a choice takes `tiles_each` neighbouring tiles; a warp every `warps`th chunk of a tile of
@@ -74,6 +75,12 @@ __device__ __forceinline__ void gate_up_tiles(const GatePart& part, bool chooses
 #pragma unroll
   for (int i = 0; i < kTurn; ++i) fetch(i);
   if (!chooses) {
+    const auto bytes = static_cast<int>((end - first) * work.gate.tile_bytes);
+    for (int from = static_cast<int>(threadIdx.x) * 128; from < min(bytes, part.brought_ahead);
+         from += static_cast<int>(blockDim.x) * 128) {
+      bring_to_l2(slot + first * work.gate.tile_bytes + from);
+      bring_to_l2(slot + first * work.gate.tile_bytes + up_from_gate + from);
+    }
     wait_for_previous();
     let_next_start();
     columns.ask(asked_x, warp, work.gate.in, x_of);

@@ -29,9 +29,6 @@ inline int most_tiles_beside(int staged_bytes, int sum_bytes) {
   return std::max(1, (kMostSharedBytes + kMostSumBytes - staged_bytes) / sum_bytes);
 }
 
-// Of a warp of down, what is worth having in the L2 cache while its block waits and stages.
-inline constexpr int kBroughtBytes = 16 * 1024;
-
 // Of a tile and warp of gate and up: what each token's rows add up to.
 inline int sum_bytes_of(const FewShape& shape) {
   return 2 * shape.tokens * 16 * static_cast<int>(sizeof(float));

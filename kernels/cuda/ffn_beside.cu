@@ -10,6 +10,9 @@
 namespace moetune::cuda {
 namespace {
 
+// Of a block's gate, and of its up, in the L2 cache while the router decides: all of them in V2-Lite.
+constexpr int kBroughtAhead = 256 * 1024;
+
 // The first blocks take the shared experts: they are on the multiprocessors first, and have work before it is
 // known who was chosen.
 template <NumberType type, NumberType shared_type>
@@ -107,6 +110,7 @@ void run_gate_up_beside(Cuda& cuda, NumberType type, const FfnWork& work, Number
                     .steps = steps,
                     .tiles_each = tiles_each,
                     .blocks = (tile_rows(of.gate) + tiles_each - 1) / tiles_each,
+                    .brought_ahead = kBroughtAhead,
                     .brought_down = brought_down_bytes(of.down, of.entries.count)};
   };
   const GatePart routed = part(work, shape, gate.steps, gate.tiles_each);
@@ -136,8 +140,8 @@ void run_down_beside(Cuda& cuda, NumberType type, const FfnWork& work, NumberTyp
            {.grid = dim3(blocks_for(work.down.out, 16 * down.tiles_each)),
             .threads = 32 * warps,
             .shared_bytes = staged + down.tiles_each * warps * kSumBytes},
-           cuda.state().stream, true, DownPart{work, shape, down.splits, kBroughtBytes},
-           DownPart{shared, shared_shape, down.beside_splits, kBroughtBytes}, down.tiles_each, weights, y);
+           cuda.state().stream, true, DownPart{work, shape, down.splits},
+           DownPart{shared, shared_shape, down.beside_splits}, down.tiles_each, weights, y);
   });
 }
 

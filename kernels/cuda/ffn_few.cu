@@ -68,6 +68,7 @@ void run_gate_up_few(Cuda& cuda, NumberType type, const FfnWork& work) {
                     .steps = gate.steps,
                     .tiles_each = gate.tiles_each,
                     .blocks = blocks,
+                    .brought_ahead = 0,
                     .brought_down = brought_down_bytes(work.down, choices)});
   });
 }
@@ -84,8 +85,7 @@ void run_down_few(Cuda& cuda, NumberType type, const FfnWork& work, Rows weights
            {.grid = dim3(blocks_for(work.down.out, 16 * down.tiles_each)),
             .threads = 32 * down.warps,
             .shared_bytes = shape.bytes() + down.tiles_each * down.warps * shape.tokens * 64},
-           cuda.state().stream, true, DownPart{work, shape, down.splits, kBroughtBytes}, down.tiles_each,
-           weights, y);
+           cuda.state().stream, true, DownPart{work, shape, down.splits}, down.tiles_each, weights, y);
   });
 }
 

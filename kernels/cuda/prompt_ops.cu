@@ -1,5 +1,6 @@
 #include "kernels/cuda/prompt_ops.cuh"
 
+#include "kernels/dense_choice.h"
 #include "kernels/kernel_path.h"
 
 namespace moetune::cuda {
@@ -21,6 +22,8 @@ bool takes_prompt_product(int tokens, std::int64_t rows) {
 }
 
 void prompt_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates) {
+  if (takes_cublas(parts, count, tokens)) return cublas_products(cuda, x, tokens, parts, count, accumulates);
+  count_dense(false, count);
   const MatrixLayout& first = parts[0].layout;
   PromptGemm gemm{};
   gemm.x = rows_for(tiles_of(first), (tokens + 7) / 8 * 8, parts_for_prompt(tokens));
@@ -37,6 +40,7 @@ void prompt_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, in
 void prompt_ffn(Cuda& cuda, const PromptFfn& op) {
   const PromptShape shape{op.tokens, op.k, op.experts};
   const bool is_routed = op.experts > 0;
+  if (!is_routed) count_dense(false, 3);
   const int capacity = is_routed ? shape.rows() : (op.tokens + 7) / 8 * 8;
   const int parts = parts_for_prompt(op.tokens);
   PromptRows x = rows_for(tiles_of(op.gate), capacity, parts);

@@ -25,6 +25,33 @@ struct PromptPart {
 // y_i = x w_i^T (+ bias), or y_i += where accumulates; all of one type and width.
 void prompt_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates);
 
+// The same by cuBLAS, with weights copied out of their tiles (kernels/dense_choice.h). norm: of x, before
+// anything else; null: none. Parts whose results are neighbouring columns of the same rows are one product.
+bool takes_cublas(const PromptPart* parts, int count, int tokens);
+struct PromptNorm {
+  const float* weight;
+  float eps;
+};
+void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates,
+                     const PromptNorm* norm = nullptr);
+
+// y += down(silu(gate x) * up x) without routing, likewise: what lies between the products goes through memory.
+struct CublasFfn {
+  Rows x;
+  int tokens;
+  MatrixLayout gate;  // all three of one type
+  MatrixLayout up;
+  MatrixLayout down;
+  const void* gate_data;
+  const void* up_data;
+  const void* down_data;
+  Rows gated;  // (tokens, inner), contents undefined afterwards
+  Rows upped;
+  Rows y;
+};
+bool takes_cublas_for_ffn(const MatrixLayout& gate, int tokens);
+void cublas_ffn(Cuda& cuda, const CublasFfn& op);
+
 // The same matrices in every slot of an expert; without routing one slot and all tokens.
 struct PromptFfn {
   Rows x;

@@ -32,8 +32,13 @@ failed() { echo "$1 ended with $2" | tee -a "$out/failed.txt" >&2; }
     "$programs/cuda_prefill_bench" qwen3 tokens=4096 type=bf16 layers=1 path=portable
 } > "$out/prompts.txt" || failed prompts $?
 
-# Dense products beside cuBLAS.
-"$programs/cuda_cublas_bench" qwen3 mixtral v3 tokens=512,4096 > "$out/cublas.txt" || failed cublas $?
+# Dense products by the own kernels, by cuBLAS with weights copied out of their tiles, and by cuBLAS alone: where one overtakes the
+# other (kernels/dense_choice.cpp).
+{
+  "$programs/cuda_cublas_bench" all &&
+    "$programs/cuda_cublas_bench" qwen3:o mixtral:qkv v3:q_a+kv_a types=int4,int8,fp8 tokens=128,512,1024,4096 &&
+    "$programs/cuda_cublas_bench" qwen3:o mixtral:qkv "v3:shared ffn" "llama3:ffn" path=portable tokens=128,1024,4096
+} > "$out/cublas.txt" || failed cublas $?
 
 # What one step of 1 and of 32 sequences reads, and the ops of a layer by the program itself.
 "$programs/moetune" measure --op all --device cuda --model qwen3-30b-a3b --tokens 1,32 --context 544 --runs 7 --json > "$out/ops-qwen3-30b-a3b.json" 2> /dev/null || failed ops $?

@@ -91,8 +91,11 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        exported = subprocess.run([moetune, "export", profile, "--server", "llama.cpp", "--gguf", "model.gguf", "--served-name", "random moe"],
-                                  cwd=folder, capture_output=True, text=True, check=True).stdout
+        command = [moetune, "export", profile, "--server", "llama.cpp", "--gguf", "model.gguf", "--served-name", "random moe"]
+        known = subprocess.run([server, "--help"], capture_output=True, text=True).stdout
+        if "--moe-cache-mib" not in known:  # a build from before b11480, which does not say its number
+            command += ["--server-version", "b11434"]
+        exported = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
         self.line = exported[exported.index("\nllama-server") + 1:]
         start = self.line.replace("llama-server", f"exec {server}", 1).rstrip("\n")
         (folder / "start.sh").write_text(f"{start} --port {self.port} --metrics --log-disable\n")

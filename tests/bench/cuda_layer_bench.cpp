@@ -123,7 +123,8 @@ class Bench {
     row("moe", router_bytes + expert_bytes, [&](const Layer& l) { route(l), run(device_, routed(l)); });
     if (shape_.shared > 0) row("shared", shared_bytes, [&](const Layer& l) { run(device_, shared(l)); });
     if (shape_.shared > 0)
-      row("all moe", router_bytes + expert_bytes + shared_bytes, [&](const Layer& l) { route(l), both(l); });
+      row("moe+shared", router_bytes + expert_bytes + shared_bytes,
+          [&](const Layer& l) { route(l), both(l); });
     row("attn+o", kv_bytes + 2.0 * hidden * q, [&](const Layer& l) { attend(l), output(l); });
     row("layer", qkv_bytes + kv_bytes + 2.0 * hidden * q + router_bytes + expert_bytes + shared_bytes,
         [&](const Layer& l) { project(l), attend(l), output(l), route(l), both(l); });
@@ -179,7 +180,8 @@ class Bench {
                         .norm = norm_,
                         .normed = normed_,
                         .w = l.router,
-                        .route = {.logits = logits_, .ids = ids_, .weights = weights_}});
+                        .route = {.logits = logits_, .ids = ids_, .weights = weights_},
+                        .is_before_shared = shape_.shared > 0});
   }
   RoutedFfn routed(const Layer& l) const {
     return {.ffn = {.x = normed_,

@@ -23,7 +23,8 @@ GpuAnswer an_h200() {
                   .driver = "13.0",
                   .runtime = "13.0",
                   .read_gb_per_s = 4470.0,
-                  .link_gb_per_s = 55.5};
+                  .link_gb_per_s = 55.5,
+                  .pageable_gb_per_s = 11.5};
   report.driver_version = "580.95.05";
   report.bus_id = "0000:01:00.0";
   report.idle_watts = 76.0;

@@ -12,7 +12,9 @@
 
 #include "engine/dense_shapes.h"
 #include "engine/option_rules.h"
+#include "kernels/dense_choice.h"
 #include "kernels/device.h"
+#include "kernels/kernel_path.h"
 #include "tests/support/forced_routing.h"
 #include "tests/support/golden.h"
 #include "tests/support/relative_error.h"
@@ -22,11 +24,11 @@
 namespace moetune::testing {
 namespace {
 
-// Of the error's norm to the result's. Up to four tokens at a time, and in prompts of up to 63, activations keep sixteen bits of
-// mantissa, so that a step is off by its weights and cache only.
+// Of the error's norm to the result's. Up to four tokens at a time, and in prompts of up to 63, activations
+// keep sixteen bits of mantissa, so that a step is off by its weights and cache only.
 constexpr double kBf16 = 1e-2;
-// In a prompt a weight of fp8 or int4 is rounded to bf16 together with its scale. Not so int8, whose rows have one scale each,
-// and mxfp4, whose scales are powers of two.
+// In a prompt a weight of fp8 or int4 is rounded to bf16 together with its scale. Not so int8, whose rows
+// have one scale each, and mxfp4, whose scales are powers of two.
 constexpr double kScaledPrompt = 2e-2;
 constexpr double kFreeKl = 1e-3;
 
@@ -135,6 +137,33 @@ TEST_P(CudaEngine, TheSameStepGivesTheSameBits) {
   }
 }
 
+// Dense products by cuBLAS, which these small models would not be given, against the own kernels: the same
+// rounded operands, summed in another order.
+TEST_P(CudaEngine, PromptsByCublasAreThoseOfTheOwnKernels) {
+  if (!why_no_cublas().empty()) GTEST_SKIP() << "no cuBLAS: " << why_no_cublas();
+  const Golden model = golden(GetParam());
+  const Settings settings{{"dense_quant", "bf16"}};
+  const Routing routing = on_the_cpu(model, settings).routing;
+  Engine engine = gpu_engine(model, settings);
+  replay_routing(engine, routing);
+  const auto logits = [&](DenseChoice choice) {
+    KernelPath path;
+    path.least_prompt_tokens = 2;
+    path.most_split_tokens = 0;  // cuBLAS is never given activations in two parts
+    path.most_sliced_tokens = 0;
+    path.dense = choice;
+    set_kernel_path(path);
+    std::vector<float> result = teacher_forced(engine, model.ids, model.ids.size());
+    set_kernel_path(KernelPath{});
+    return result;
+  };
+  const std::vector<float> own = logits(DenseChoice::own);
+  const DenseCounts before = dense_counts();
+  const std::vector<float> by_cublas = logits(DenseChoice::cublas);
+  EXPECT_GE(dense_counts().cublas - before.cublas, 2 * spec_of(*model.checkpoint).layers);
+  EXPECT_LE(relative_error(by_cublas, own), kBf16);
+}
+
 // A run of steps that feed themselves, as a graph, against the same steps asked for one by one.
 TEST_P(CudaEngine, DecodingOnItsOwnChoosesWhatStepsChoose) {
   const Golden model = golden(GetParam());
@@ -168,8 +197,9 @@ TEST_P(CudaEngine, KvTypes) {
   }
 }
 
-// A cache of bytes is another model, the same one on both sides. But what stands before a cache differs in its last bits, a number
-// then rounds the other way here and there, and is as far off as the type's own rounding: no further than that are the logits.
+// A cache of bytes is another model, the same one on both sides. But what stands before a cache differs in
+// its last bits, a number then rounds the other way here and there, and is as far off as the type's own
+// rounding: no further than that are the logits.
 TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
   const Golden model = golden(GetParam());
   const Routing routing = on_the_cpu(model).routing;
@@ -186,8 +216,10 @@ TEST_P(CudaEngine, KvTypesOfBytesAreThoseOfTheCpu) {
     EXPECT_LE(own, most) << type;
     Engine engine = gpu_engine(model, {{"kv_type", type}});
     replay_routing(engine, routing);
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected), own + kBf16) << type << " prefill";
-    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected), own + kBf16) << type << " decode";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, model.ids.size()), expected), own + kBf16)
+        << type << " prefill";
+    EXPECT_LE(relative_error(teacher_forced(engine, model.ids, 1), expected), own + kBf16)
+        << type << " decode";
   }
 }
 

@@ -1,5 +1,6 @@
 // The account of a GPU's steps: every kernel of a graph belongs to the op that it was captured for, and what
 // is put in is found. How long anything takes is not looked at.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "engine/option_rules.h"
 #include "engine/sync_tax/account.h"
+#include "engine/sync_tax/host_calls.h"
 #include "engine/sync_tax/injection.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "kernels/device.h"
@@ -149,6 +151,13 @@ TEST_P(CudaTax, LossesThatArePutInAreRecordedWhereTheyBelong) {
   engine_->inject({.host_stall_ns = 50'000});
   record(trace, recorder);
   EXPECT_EQ(kernels_by_row(), before);
+  // What the device waits for is launched in pieces: of 1, 3 and 12 layers.
+  const auto launches = std::ranges::count_if(records_, [](const DeviceRecord& one) {
+    return one.kind == DeviceRecord::Kind::host_call && is_graph_launch(one.name);
+  });
+  if (GetParam().graph && engine_->spec().layers > 1) {
+    EXPECT_GE(launches, 2 * (kSteps - 1));
+  }
   for (const RecordedStep& step : std::span(recorder.steps()).subspan(2)) {
     const Account one = account(step.begin_ns, step.end_ns, recorder.intervals_of(step));
     EXPECT_GE(one.exposed_ns[static_cast<std::size_t>(Part::synchronisation)], 50'000);

@@ -1,6 +1,8 @@
 // The plan says before loading what the engine holds after it, and what fits into how much memory.
 #include "engine/memory_plan.h"
 
+#include "engine/scratch.h"
+#include "kernels/dense_choice.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
@@ -90,6 +92,23 @@ TEST(MemoryPlan, FindsTheLargestCacheThatFits) {
   const auto objection = objection_to(spec, {}, limits, all / 4);
   ASSERT_TRUE(objection.has_value());
   EXPECT_TRUE(has_text(*objection, "memory: "));
+}
+
+// What a product by cuBLAS takes is part of the plan from the step on that lets one go there.
+TEST(MemoryPlan, CountsWhatCublasTakes) {
+  const ModelSpec spec = open_checkpoint("llama-3-8b")->spec();
+  EngineOptions options;
+  options.device = DeviceKind::cuda;
+  const Shard whole{0, 1};
+  const DenseShape o{NumberType::bf16, spec.hidden, std::int64_t{spec.heads} * spec.head_dim};
+  const std::int64_t few = op_scratch_bytes(spec, options, whole, 32);
+  EXPECT_LT(few, kCublasWorkspaceBytes);
+  const std::int64_t many = op_scratch_bytes(spec, options, whole, 4096);
+  ASSERT_TRUE(cublas_pays(o, 4096, own_kernels()));
+  if (!why_no_cublas().empty())
+    GTEST_SKIP() << "without cuBLAS there is nothing to count: " << why_no_cublas();
+  EXPECT_GE(many, cublas_scratch(o, 4096).bytes);
+  EXPECT_EQ(op_scratch_bytes(spec, EngineOptions{}, whole, 4096), 0) << "a CPU has none";
 }
 
 }  // namespace

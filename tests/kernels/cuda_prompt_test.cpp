@@ -2,12 +2,15 @@
 // portable ones, with activations in one part and in two. Sizes are odd; inputs are numbers that bf16 holds.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <random>
 
 #include "kernels/attention.h"
+#include "kernels/dense_choice.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
 #include "kernels/gemm.h"
+#include "kernels/graph.h"
 #include "kernels/kernel_path.h"
 #include "kernels/mla_attention.h"
 #include "kernels/norm_gemm.h"
@@ -40,29 +43,50 @@ constexpr Path kPaths[] = {{"best",
                              .least_prompt_tokens = 2,
                              .most_many_tokens = 0,
                              .most_split_tokens = 0,
-                             .most_sliced_tokens = 0}},
+                             .most_sliced_tokens = 0,
+                             .dense = DenseChoice::own}},
                            {"best, two parts",
                             {.is_portable = false,
                              .least_prompt_tokens = 2,
                              .most_many_tokens = 0,
                              .most_split_tokens = 1 << 30,
-                             .most_sliced_tokens = 0}},
+                             .most_sliced_tokens = 0,
+                             .dense = DenseChoice::own}},
                            {"portable",
                             {.is_portable = true,
                              .least_prompt_tokens = 2,
                              .most_many_tokens = 0,
                              .most_split_tokens = 0,
-                             .most_sliced_tokens = 0}},
+                             .most_sliced_tokens = 0,
+                             .dense = DenseChoice::own}},
                            {"portable, two parts",
                             {.is_portable = true,
                              .least_prompt_tokens = 2,
                              .most_many_tokens = 0,
                              .most_split_tokens = 1 << 30,
-                             .most_sliced_tokens = 0}}};
+                             .most_sliced_tokens = 0,
+                             .dense = DenseChoice::own}},
+                           {"cuBLAS",
+                            {.is_portable = false,
+                             .least_prompt_tokens = 2,
+                             .most_many_tokens = 0,
+                             .most_split_tokens = 0,
+                             .most_sliced_tokens = 0,
+                             .dense = DenseChoice::cublas}}};
 
-// Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums.
-double rounding_of(NumberType type) {
-  return type == NumberType::bf16 || type == NumberType::int8 || type == NumberType::mxfp4 ? 2e-6 : 4e-3;
+bool uses_cublas(const Path& path) { return path.path.dense == DenseChoice::cublas; }
+// Says so: a test that leaves it out has tested less.
+bool is_left_out(const Path& path) {
+  if (!uses_cublas(path) || why_no_cublas().empty()) return false;
+  std::printf("cuBLAS is left out: %s\n", why_no_cublas().c_str());
+  return true;
+}
+
+// Weights with a scale are rounded to bf16 with it, f16 as such; an int8 row's scale meets the sums, but not
+// cuBLAS's.
+double rounding_of(NumberType type, const Path& path) {
+  if (type == NumberType::int8) return uses_cublas(path) ? 4e-3 : 2e-6;
+  return type == NumberType::bf16 || type == NumberType::mxfp4 ? 2e-6 : 4e-3;
 }
 
 class CudaPrompt : public GpuTest {
@@ -86,10 +110,14 @@ TEST_F(CudaPrompt, Products) {
         const WeightMatrix gw = there(w.w, Packing::tiles);
         const Tensor gbias = there(bias.view());
         for (const Path& path : kPaths) {
+          if (is_left_out(path)) continue;
           set_kernel_path(path.path);
           const Tensor gy = there(start.view());
+          const DenseCounts before = dense_counts();
           run(gpu(), Gemm{.x = gx, .w = gw, .y = gy, .bias = gbias, .accumulate = true});
-          expect_near(gy, y.view(), rounding_of(type),
+          EXPECT_EQ(dense_counts().cublas - before.cublas, uses_cublas(path) ? 1 : 0);
+          EXPECT_EQ(dense_counts().own - before.own, uses_cublas(path) ? 0 : 1);
+          expect_near(gy, y.view(), rounding_of(type, path),
                       std::string(path.name) + " " + std::string(name_of(type)) + " " + std::to_string(out) +
                           "x" + std::to_string(in) + ", " + std::to_string(tokens) + " tokens");
         }
@@ -103,6 +131,7 @@ TEST_F(CudaPrompt, TwoPartsKeepSixteenBits) {
   const OwnedTensor y = poisoned({90, 70});
   run(cpu_, Gemm{.x = x.view(), .w = w.w, .y = y.view()});
   for (const Path& path : kPaths) {
+    if (is_left_out(path)) continue;
     set_kernel_path(path.path);
     const Tensor gy = there(y.view());
     run(gpu(), Gemm{.x = there(x.view()), .w = there(w.w, Packing::tiles), .y = gy});
@@ -130,6 +159,7 @@ TEST_F(CudaPrompt, NormAndThreeProducts) {
                                 {.w = w[1].w, .bias = bias.view(), .y = y[1].view()},
                                 {.w = w[2].w, .y = y[2].view()}}}});
   for (const Path& path : kPaths) {
+    if (is_left_out(path)) continue;
     set_kernel_path(path.path);
     const Tensor g[] = {there(y[0].view()), there(y[1].view()), there(y[2].view())};
     run(gpu(),
@@ -142,6 +172,60 @@ TEST_F(CudaPrompt, NormAndThreeProducts) {
     for (std::size_t i = 0; i < 3; ++i)
       expect_near(g[i], y[i].view(), path.path.most_split_tokens > 0 ? 2e-5 : 4e-3,
                   path.name + std::string(", product ") + std::to_string(i));
+  }
+}
+
+// Results side by side are one product of cuBLAS's, and biases find their columns; others are products of
+// their own. Recorded into a graph, the sums are the same bits.
+TEST_F(CudaPrompt, ProductsSideBySideByCublas) {
+  const Path& path = kPaths[4];
+  ASSERT_TRUE(uses_cublas(path));
+  if (!why_no_cublas().empty()) GTEST_SKIP() << "no cuBLAS: " << why_no_cublas();
+  set_kernel_path(path.path);
+  const std::int64_t tokens = 150;
+  const std::int64_t in = 332;
+  const OwnedTensor x = random_floats({tokens, in}, 1);
+  const OwnedTensor norm = random_floats({in}, 2);
+  const OwnedTensor normed = poisoned({tokens, in});
+  const OwnedTensor bias = random_floats({37}, 3);
+  for (const bool is_joined : {true, false}) {
+    const std::int64_t begin[] = {0, 101, is_joined ? 138 : 140};
+    const std::int64_t width[] = {101, 37, 96};
+    const auto op = [&](const Tensor& from, const Tensor& by, const Tensor& between, const Tensor& added,
+                        const std::vector<WeightMatrix>& w, const Tensor& to) {
+      const auto part = [&](std::size_t i) { return to.columns(begin[i], width[i]); };
+      return NormGemm{.x = from,
+                      .norm = by,
+                      .normed = between,
+                      .parts = {{{.w = w[0], .y = part(0)},
+                                 {.w = w[1], .bias = added, .y = part(1)},
+                                 {.w = w[2], .y = part(2)}}}};
+    };
+    std::vector<OwnedMatrix> owned;
+    std::vector<WeightMatrix> w;
+    std::vector<WeightMatrix> gw;
+    for (const std::int64_t out : width) {
+      owned.push_back(random_weights(NumberType::int4, out, in, static_cast<unsigned>(out)));
+      w.push_back(owned.back().w);
+      gw.push_back(there(owned.back().w, Packing::tiles));
+    }
+    const OwnedTensor y = filled({tokens, 240}, [](std::int64_t) { return 7.0F; });  // also between the parts
+    const Tensor gy = there(y.view());
+    const Tensor again = there(y.view());
+    run(cpu_, op(x.view(), norm.view(), normed.view(), bias.view(), w, y.view()));
+    const Tensor gx = there(x.view());
+    const Tensor gnorm = there(norm.view());
+    const Tensor gnormed = there(normed.view());
+    const Tensor gbias = there(bias.view());
+    run(gpu(), op(gx, gnorm, gnormed, gbias, gw, gy));
+    expect_near(gy, y.view(), 6e-3, is_joined ? "joined" : "apart");
+    const Graph graph(gpu(), [&] { run(gpu(), op(gx, gnorm, gnormed, gbias, gw, again)); });
+    graph.launch();
+    const OwnedTensor eager = poisoned({tokens, 240});
+    const OwnedTensor recorded = poisoned({tokens, 240});
+    back(gy, eager.view());
+    back(again, recorded.view());
+    expect_same_bits(recorded.view(), eager.view(), "recorded");
   }
 }
 
@@ -209,7 +293,7 @@ TEST_F(CudaPrompt, ExpertsInSlotsAndWaves) {
                                  .slots = gslots.data(),
                                  .layout = tiles,
                                  .rows = gresult});
-          const bool is_exact = path.path.most_split_tokens > 0 && rounding_of(type) < 1e-3;
+          const bool is_exact = path.path.most_split_tokens > 0 && rounding_of(type, path) < 1e-3;
           expect_near(gresult, result.view(), is_exact ? 3e-5 : 8e-3,
                       std::string(path.name) + " " + std::string(name_of(type)) + " " +
                           std::to_string(hidden) + "/" + std::to_string(inner) + ", " +
@@ -237,15 +321,21 @@ TEST_F(CudaPrompt, FeedForwardOfAllTokens) {
                           .upped = upped.view(),
                           .y = y.view()});
     for (const Path& path : kPaths) {
+      if (is_left_out(path)) continue;
       set_kernel_path(path.path);
       const Tensor gy = there(start.view());
+      const OwnedTensor between = poisoned({tokens, 400});
+      const Tensor side_by_side = there(between.view());
+      const DenseCounts before = dense_counts();
       run(gpu(), FeedForward{.x = there(x.view()),
                              .gate = there(gate.w, Packing::tiles),
                              .up = there(up.w, Packing::tiles),
                              .down = there(down.w, Packing::tiles),
-                             .gated = there(gated.view()),
-                             .upped = there(upped.view()),
+                             .gated = side_by_side.columns(0, 200),
+                             .upped = side_by_side.columns(200, 200),
                              .y = gy});
+      EXPECT_EQ(dense_counts().cublas - before.cublas, uses_cublas(path) ? 3 : 0) << path.name;
+      EXPECT_EQ(dense_counts().own - before.own, uses_cublas(path) ? 0 : 3) << path.name;
       expect_near(gy, y.view(), 8e-3, std::string(path.name) + " " + std::string(name_of(type)));
     }
   }

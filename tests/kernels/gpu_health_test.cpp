@@ -35,6 +35,9 @@ TEST(GpuHealth, IsWhatTheDriverAnswers) {
   EXPECT_EQ(gpu.used_bytes, 60);
   EXPECT_EQ(gpu.link_gb_per_s, 2.5);
   EXPECT_EQ(gpu.nvlinks, 3);
+  ASSERT_EQ(gpu.peers.size(), 1U);
+  EXPECT_EQ(gpu.peers[0].path, "NODE");
+  EXPECT_EQ(gpu.peers[0].nvlink, false);
   EXPECT_EQ(gpu.celsius, 88.0);
   ASSERT_EQ(gpu.processes.size(), 2U);
   EXPECT_EQ(gpu.processes[0].name, "python3");
@@ -47,6 +50,9 @@ TEST(GpuHealth, WhatACardDoesNotAnswerIsNotKnown) {
   const GpuHealth silent = look_at_gpus(fake()).gpus.at(1);
   EXPECT_EQ(silent.name, "NVIDIA Fake");
   EXPECT_TRUE(silent.bus_id.empty() && silent.throttle_reasons.empty() && silent.processes.empty());
+  ASSERT_EQ(silent.peers.size(), 1U);
+  EXPECT_EQ(silent.peers[0].bus_id, "00000000:18:00.0");
+  EXPECT_TRUE(silent.peers[0].path.empty() && !silent.peers[0].nvlink);
   EXPECT_FALSE(silent.pcie_width || silent.busy_percent || silent.ecc_enabled || silent.nvlinks ||
                silent.link_gb_per_s);
 }

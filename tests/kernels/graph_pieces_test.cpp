@@ -24,6 +24,7 @@ TEST(GraphPieces, OnACpuTheStepIsRunAgain) {
   const auto step = [&] {
     said += 'a';
     pieces.host([&] { said += '-'; });
+    pieces.cut();  // one piece after the other is what it is anyway
     said += 'b';
   };
   pieces.record(device, step);
@@ -82,6 +83,26 @@ TEST_F(CudaGraphPieces, KeepTheOrderOfOpsAndHost) {
   pieces.launch();
   EXPECT_EQ(seen, (std::vector<float>{2.0F, 6.0F, 12.0F, 25.0F, 52.0F, 104.0F}));
   EXPECT_EQ(first_of(sum), 208.0F);
+}
+
+TEST_F(CudaGraphPieces, ACutChangesNothingButTheNumberOfLaunches) {
+  const OwnedTensor one = filled({64}, [](std::int64_t) { return 1.0F; });
+  const Tensor x = there(one.view());
+  const auto doubled = [&] { run(gpu(), Add{.x = x, .y = x}); };
+  doubled();
+  GraphPieces pieces;
+  pieces.record(gpu(), [&] {
+    doubled();
+    pieces.cut();
+    doubled(), doubled();
+    pieces.cut();
+    pieces.cut();  // an empty piece
+    doubled();
+  });
+  EXPECT_EQ(first_of(x), 32.0F);
+  ASSERT_TRUE(pieces.is_current());
+  pieces.launch();
+  EXPECT_EQ(first_of(x), 512.0F);
 }
 
 TEST_F(CudaGraphPieces, AFailedRecordingLeavesTheDeviceUsable) {

@@ -119,6 +119,8 @@ TEST(SlowdownText, SaysItInWords) {
             "10.0 % faster (95 % interval 8.0 % to 12.0 % faster, 24 rounds)");
   EXPECT_EQ(slowdown_text(with(-0.003, -0.01, 0.004, 24)),
             "0.3 % faster (95 % interval 1.0 % faster to 0.4 % slower, 24 rounds)");
+  EXPECT_EQ(slowdown_text(with(0.0002, -0.0001, 0.0004, 9)),
+            "0.02 % slower (95 % interval 0.01 % faster to 0.04 % slower, 9 rounds)");
   EXPECT_EQ(slowdown_text({.value = 0.01, .interval = {}, .rounds = 1}),
             "1.0 % slower (no 95 % interval, 1 round)");
   EXPECT_EQ(verdict_text(with(0.048, 0.039, 0.056, 24), threshold),

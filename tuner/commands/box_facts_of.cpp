@@ -59,6 +59,7 @@ void measure_rates(BoxFacts& box) {
     return;
   }
   box.pinned_gb_per_s = answer.gpu->facts.link_gb_per_s;
+  box.pageable_gb_per_s = answer.gpu->facts.pageable_gb_per_s;
   box.device_gb_per_s = answer.gpu->facts.read_gb_per_s;
 }
 
@@ -80,6 +81,8 @@ GpuState state_of(const GpuHealth& health, const std::string& proc, std::int64_t
   gpu.used_bytes = health.used_bytes;
   gpu.link_gb_per_s = health.link_gb_per_s;
   gpu.nvlinks = health.nvlinks;
+  for (const GpuHealth::Peer& peer : health.peers)
+    gpu.peers.push_back({.bus_id = peer.bus_id, .nvlink = peer.nvlink, .path = peer.path});
   gpu.celsius = health.celsius;
   gpu.numa_node = numa_node_of(health.bus_id);
   for (const GpuHealth::Process& process : health.processes)

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "kernels/dense_choice.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/json_facts.h"
@@ -102,6 +103,12 @@ std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec&
     workloads.push_back(*workload);
   }
   return workloads;
+}
+
+std::string no_cublas_message(DeviceKind kind) {
+  if (kind != DeviceKind::cuda || why_no_cublas().empty()) return "";
+  return fmt::format("cuBLAS is not used: {}. Dense products of prompts run on own kernels, up to {} times as long",
+                     why_no_cublas(), kMostLostWithoutCublas);
 }
 
 std::string unused_gpu_message(const DeviceChoice& device) {

@@ -50,5 +50,7 @@ std::vector<Workload> workloads_of(const CommonOptions& common, const ModelSpec&
 
 // There is a GPU that `--device auto` could not take; empty: no GPU here, or nobody wanted one.
 std::string unused_gpu_message(const DeviceChoice& device);
+// What is slower on a GPU because there is no cuBLAS, and what would help; empty: there is one, or it would not be used.
+std::string no_cublas_message(DeviceKind kind);
 
 }  // namespace moetune

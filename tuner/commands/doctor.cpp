@@ -54,6 +54,10 @@ Table box_table(const BoxFacts& box) {
     add("", fmt::format("PCIe generation {} x{} (possible: {} x{}), {} NVLinks, memory node {}",
                         known(gpu.pcie_generation), known(gpu.pcie_width), known(gpu.most_pcie_generation),
                         known(gpu.most_pcie_width), known(gpu.nvlinks), known(gpu.numa_node)));
+    for (const GpuPeer& peer : gpu.peers)
+      add("", fmt::format("to {}: {}, over PCIe {}", peer.bus_id,
+                          !peer.nvlink ? "NVLink not known" : *peer.nvlink ? "NVLink" : "no NVLink",
+                          peer.path.empty() ? "not known" : peer.path));
     add("", fmt::format(
                 "kernels run {} % of the time, the link carries {} GB/s, {} C, ECC {}, {} uncorrected errors",
                 known(gpu.busy_percent), known(gpu.link_gb_per_s), known(gpu.celsius),

@@ -98,8 +98,8 @@ double rate(const JsonFields& fields, const char* name) {
 
 GpuReport report_from_json(const JsonFields& fields) {
   fields.only({"name", "bus_id", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
-               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "idle_watts", "idle_problem",
-               "power_limit_watts", "power_problem"});
+               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "pageable_gb_per_s",
+               "idle_watts", "idle_problem", "power_limit_watts", "power_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
   facts.name = fields.text("name");
@@ -113,6 +113,7 @@ GpuReport report_from_json(const JsonFields& fields) {
   facts.runtime = fields.text("runtime");
   facts.read_gb_per_s = rate(fields, "read_gb_per_s");
   facts.link_gb_per_s = rate(fields, "link_gb_per_s");
+  facts.pageable_gb_per_s = rate(fields, "pageable_gb_per_s");
   report.driver_version = fields.text("driver_version");
   report.idle_watts = fields.number("idle_watts");
   report.idle_problem = fields.text("idle_problem");
@@ -152,6 +153,7 @@ nlohmann::json to_json_value(const GpuAnswer& answer) {
             {"runtime", facts.runtime},
             {"read_gb_per_s", facts.read_gb_per_s},
             {"link_gb_per_s", facts.link_gb_per_s},
+            {"pageable_gb_per_s", facts.pageable_gb_per_s},
             {"idle_watts", answer.gpu->idle_watts},
             {"idle_problem", answer.gpu->idle_problem},
             {"power_limit_watts", answer.gpu->power_limit_watts},

@@ -152,6 +152,7 @@ ExitCode run_logits(const LogitsOptions& options) {
   Routing routing(options, spec, std::ssize(ids), routing_width(spec, engine_options));
   NpyWriter file(options.out, std::ssize(ids), spec.vocabulary);
   if (const std::string words = unused_gpu_message(device); !words.empty()) options.common.console.warn(words);
+  if (const std::string words = no_cublas_message(device.kind); !words.empty()) options.common.console.warn(words);
   Engine engine(checkpoint, engine_options, limits);
   routing.attach(engine);
   const auto vocabulary = static_cast<std::size_t>(spec.vocabulary);

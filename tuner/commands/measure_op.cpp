@@ -102,7 +102,8 @@ nlohmann::json to_json(const OpTiming& timing, const Shares& shares) {
                            {"tensor_share", nullptr},
                            {"distinct_layers", timing.layers},
                            {"caches_emptied", timing.is_flushed},
-                           {"experts_touched", timing.experts_touched}};
+                           {"experts_touched", timing.experts_touched},
+                           {"dense_products", {{"own", timing.dense.own}, {"cublas", timing.dense.cublas}}}};
   if (shares.interval) {
     object["low"] = shares.interval->low;
     object["high"] = shares.interval->high;
@@ -215,6 +216,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                             Align::right, Align::right},
               .rows = {}};
   nlohmann::json results = nlohmann::json::array();
+  std::vector<std::string> by_cublas;
   bool any_flushed = false;
   bool any_in_cache = false;
   int fewest = wanted_layers;
@@ -226,6 +228,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       const Shares shares = shares_of(timing, rates);
       any_flushed = any_flushed || timing.is_flushed;
       any_in_cache = any_in_cache || is_in_cache(shares);
+      if (timing.dense.cublas > 0) by_cublas.push_back(fmt::format("{} at {} tokens", op, tokens));
       if (op != "head") fewest = std::min(fewest, timing.layers);
       table.rows.push_back(row_of(timing, shares));
       results.push_back(to_json(timing, shares));
@@ -244,6 +247,10 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
     notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (any_in_cache)
     notes.emplace_back("in cache: faster than memory can be read, so that a share of its rate would say nothing.");
+  if (!by_cublas.empty())
+    notes.push_back(fmt::format("Dense products by {}, weights copied out of their tiles: {}.", cublas_name(),
+                                fmt::join(by_cublas, ", ")));
+  if (const std::string note = no_cublas_message(device.kind); !note.empty()) notes.push_back(note + ".");
   if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
                              name_of(expert_type(spec, engine)), context, where));

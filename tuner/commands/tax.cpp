@@ -1,6 +1,7 @@
 // moetune tax: where the time of a decoded token and of a prompt goes, beside a dense model of the same size
 // at work. In this process: what is compared are parts of one run, not runs of several processes. Start at
 // run_tax().
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <limits>
@@ -164,6 +165,19 @@ std::string conclusion(const TaxResult& tax, const std::optional<TaxResult>& den
   return text + ".";
 }
 
+std::string added_text(const DeviceRecordingCost& cost) {
+  if (cost.kernels.empty()) return "not known";
+  const auto [least, most] = std::ranges::minmax(cost.kernels, {}, &DeviceRecordingCost::Point::added_ns);
+  return fmt::format("{:.0f} to {:.0f} ns, by their length", least.added_ns, most.added_ns);
+}
+
+nlohmann::json to_json_value(const DeviceRecordingCost& cost) {
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const DeviceRecordingCost::Point& point : cost.kernels)
+    kernels.push_back({{"length_ns", point.length_ns}, {"added_ns", point.added_ns}});
+  return {{"kernels", std::move(kernels)}, {"launch_call_ns", cost.launch_call_ns}};
+}
+
 // Has the model shared experts without kernels of their own?
 bool shares_kernels(const TaxResult& tax, const ModelSpec& model) {
   const Breakdown& decode = tax.decode.typical;
@@ -174,9 +188,13 @@ bool shares_kernels(const TaxResult& tax, const ModelSpec& model) {
 
 std::string how_to_read(const TaxResult& tax, const ModelSpec& model, const std::string& dense_name) {
   std::string text = fmt::format(
-      "Means over the middle half of the steps of {} recorded runs, against as many that were not; {:.0f} ns "
-      "per record taken out. ",
-      tax.recorded_runs, tax.cost.inside_ns + tax.cost.outside_ns + tax.cost.around_ns);
+      "Means over the middle half of the steps of {} recorded runs, against as many that were not; {} taken "
+      "out. ",
+      tax.recorded_runs,
+      tax.is_of_kernels
+          ? fmt::format("what recording adds to kernels ({}), and to graphs' launches beyond {:.1f} us,",
+                        added_text(tax.device_cost), tax.device_cost.launch_call_ns / 1e3)
+          : fmt::format("{:.0f} ns per record", tax.cost.inside_ns + tax.cost.outside_ns));
   text +=
       tax.is_of_kernels
           ? "On a GPU a launch gap is time in which it has nothing to do although the host does not hold it "
@@ -281,14 +299,13 @@ ExitCode run_tax(const TaxOptions& options) {
                              {"recording",
                               {{"inside_ns", tax.cost.inside_ns},
                                {"outside_ns", tax.cost.outside_ns},
-                               {"around_ns", tax.cost.around_ns},
-                               {"awaited_ns", tax.cost.awaited_ns},
                                {"unlabelled_kernels", tax.unlabelled_kernels},
                                {"runs", tax.recorded_runs}}},
                              {"host", to_json_value(tax.host)}};
   if (tax.decode.typical.refused.empty())
     if (const std::string words = cause_of_slowest(tax.decode, tax.use); !words.empty())
       document["decode"]["slowest_hundredth"]["cause"] = words;
+  if (tax.is_of_kernels) document["recording"]["device"] = to_json_value(tax.device_cost);
   if (tax.use.busy_percent) document["driver"]["busy_percent"] = *tax.use.busy_percent;
   if (tax.use.link_gb_per_s) document["driver"]["link_gb_per_s"] = *tax.use.link_gb_per_s;
   if (!tax.use.held_down_by.empty()) document["driver"]["held_down_by"] = tax.use.held_down_by;

@@ -88,9 +88,11 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
   const std::vector<CheckedConfiguration> checked = checked_configurations(input.baseline, study);
   NightlyStudy nightly = nightly_study(input, checked);
   nightly.on_look = [&] { watch.look(); };
-  console.log(fmt::format(
-      "{}\nmeasuring {} configurations in turns, the baseline's and its canaries; run directory {}",
-      study_text(study), checked.size(), nightly.run_path));
+  const std::string what =
+      checked.size() == 1
+          ? "the baseline's configuration alone (the profile holds no other)"
+          : fmt::format("{} configurations in turns, the baseline's and its canaries", checked.size());
+  console.log(fmt::format("{}\nmeasuring {}; run directory {}", study_text(study), what, nightly.run_path));
   Tonight tonight{.run_path = nightly.run_path,
                   .measured = run_nightly_study(nightly, study, input.target, console, interruption)};
   if (tonight.measured.interrupted) return std::nullopt;

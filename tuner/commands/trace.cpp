@@ -166,6 +166,7 @@ ExitCode run_trace_command(const TraceOptions& options) {
     const Model model = open_model(options, device.kind);
     const ModelSpec& spec = model.checkpoint->spec();
     if (const std::string words = unused_gpu_message(device); !words.empty()) console.warn(words);
+    if (const std::string words = no_cublas_message(device.kind); !words.empty()) console.warn(words);
     if (const std::string note = model_note(spec); !note.empty()) console.log(note);
     EngineLimits limits;
     if (options.from.empty()) {

@@ -18,7 +18,7 @@ namespace moetune {
 namespace {
 
 constexpr double kCheckedShares[] = {0.25, 0.5, 0.75};  // of the way from the smallest cache to all experts
-constexpr double kCalibratedShares[] = {0.0, 0.9};
+constexpr double kCalibratedShares[] = {0.0, 0.375, 0.9};
 constexpr int kRounds =
     3;  // over all sizes, so that a busy minute of the machine does not fall on one of them
 
@@ -53,20 +53,6 @@ class SizeRuns {
  private:
   std::vector<SequenceRun> runs_;
 };
-
-// Two sizes give two equations for two costs. Costs are not negative: where the solution is, the other one
-// explains all.
-void solve_costs(const StepMisses& a, double extra_a, const StepMisses& b, double extra_b,
-                 TraceCheck& check) {
-  const double determinant = a.misses * b.missing_layers - b.misses * a.missing_layers;
-  if (determinant != 0.0) {
-    check.miss_ms = (extra_a * b.missing_layers - extra_b * a.missing_layers) / determinant;
-    check.missing_layer_ms = (a.misses * extra_b - b.misses * extra_a) / determinant;
-  }
-  if (determinant != 0.0 && check.miss_ms >= 0.0 && check.missing_layer_ms >= 0.0) return;
-  check.miss_ms = a.misses > 0.0 ? std::max(0.0, extra_a / a.misses) : 0.0;
-  check.missing_layer_ms = 0.0;
-}
 
 // The engine's own decoding behind the first tokens of the trace.
 double decode_ms(Engine& engine, const RoutingTrace& trace) {
@@ -136,10 +122,10 @@ TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, cons
     }
   }
   check.resident_ms = runs[all].step_ms();
-  const int small = check.calibrated_at.front();
-  const int large = check.calibrated_at.back();
-  solve_costs(asked_of_cache(trace, lru, small), runs[small].step_ms() - check.resident_ms,
-              asked_of_cache(trace, lru, large), runs[large].step_ms() - check.resident_ms, check);
+  std::vector<MeasuredSize> measured;
+  for (const int slots : check.calibrated_at)
+    measured.push_back({asked_of_cache(trace, lru, slots), runs[slots].step_ms() - check.resident_ms});
+  check.costs = fit_step_costs(measured);
   for (CheckedSize& size : check.sizes) {
     size.predicted_hit = lru_hit_rate(trace, lru, size.slots);
     size.measured_hit = runs[size.slots].hit_rate();

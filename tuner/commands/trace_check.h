@@ -1,10 +1,10 @@
 // The predictions of a trace against the engine: its LRU cache at three sizes, hit rate and step time. Start
 // at check_trace().
 //
-// A predicted step takes t_resident + misses x cost of a miss + layers that miss x cost of going for them: on
-// a CPU a layer waits for its misses, so all of them are exposed. The three times are measured here, at all
-// experts, at the smallest size and near the largest; none of the three checked sizes has a part in them. How
-// many layers miss is in the trace, too (LruCurve::whole).
+// A predicted step takes t_resident + what looking up costs + misses x cost of a miss + layers that miss x
+// cost of going for them: a layer waits for its misses, so all of them are exposed. The costs are fitted to
+// sizes measured here (step_costs.h): all experts, the smallest, near the largest and one in between; none of
+// the three checked sizes has a part in them. How many layers miss is in the trace, too (LruCurve::whole).
 //
 // These steps take the trace's experts in place of the router's choice, which on a GPU breaks up its graphs.
 // What a step takes there as the engine decodes by itself is predicted beside it, for every way of handling a
@@ -22,6 +22,7 @@
 #include "engine/miss_costs.h"
 #include "engine/trace/routing_trace.h"
 #include "engine/trace/stack_distances.h"
+#include "tuner/commands/step_costs.h"
 
 namespace moetune {
 
@@ -38,17 +39,15 @@ StepMisses asked_of_cache(const RoutingTrace& trace, const LruCurve& lru, int sl
 
 struct TraceCheck {
   double resident_ms = 0.0;        // per decode step, measured
-  double miss_ms = 0.0;            // measured
-  double missing_layer_ms = 0.0;   // measured
+  StepCosts costs;                 // measured
   std::vector<int> calibrated_at;  // slots
   std::vector<CheckedSize> sizes;
   int prewarmed_slots = 0;            // of a layer_lru cache
   std::int64_t cold_misses = 0;       // of the last sequence, from an empty cache
   std::int64_t prewarmed_misses = 0;  // and from one that holds what the other sequences choose most often
 
-  double step_ms(const StepMisses& asked) const {
-    return resident_ms + asked.misses * miss_ms + asked.missing_layers * missing_layer_ms;
-  }
+  // Of a size that does not hold all experts.
+  double step_ms(const StepMisses& asked) const { return resident_ms + costs.of(asked); }
 
   // Of a GPU; empty: a CPU, or experts that may not be pinned.
   struct OnGpu {

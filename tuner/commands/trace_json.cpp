@@ -147,8 +147,9 @@ nlohmann::json check_json(const TraceReport& report) {
          {"step_ms", {{"predicted", rounded(size.predicted_ms)}, {"measured", rounded(size.measured_ms)}}}});
   return {{"policy", "lru"},
           {"measured_resident_step_ms", rounded(report.check->resident_ms)},
-          {"measured_miss_ms", rounded(report.check->miss_ms)},
-          {"measured_missing_layer_ms", rounded(report.check->missing_layer_ms)},
+          {"measured_lookup_ms", rounded(report.check->costs.lookup_ms)},
+          {"measured_miss_ms", rounded(report.check->costs.miss_ms)},
+          {"measured_missing_layer_ms", rounded(report.check->costs.missing_layer_ms)},
           {"calibrated_at_slots", report.check->calibrated_at},
           {"sizes", sizes},
           {"on_gpu", on_gpu_json(report)},

@@ -19,8 +19,9 @@ struct TraceReport {
   std::string why_unchecked;  // where there is no check
   std::string text;           // which text the trace is of
 
-  // Of an lru cache; where there is a check.
+  // Of an lru cache; where there is a check. What holds all experts is resident.
   double predicted_step_ms(int slots) const {
+    if (slots >= all_experts(trace)) return check->resident_ms;
     return check->step_ms(asked_of_cache(trace, analysis.lru, slots));
   }
   // As the engine decodes by itself; where check->on_gpu is there.

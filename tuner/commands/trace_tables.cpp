@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tuner/commands/table.h"
 #include "tuner/commands/trace_report.h"
@@ -67,15 +68,16 @@ std::string check_text(const TraceReport& report) {
                           fmt::format("{:.2f} %", 100.0 * size.measured_hit), ms(size.predicted_ms),
                           ms(size.measured_ms),
                           fmt::format("{:+.1f} %", 100.0 * (size.predicted_ms / size.measured_ms - 1.0))});
+  const StepCosts& costs = report.check->costs;
   std::string text = table.text();
   text +=
       "\n" +
       wrapped(fmt::format(
-                  "Predicted: {} (resident) + misses x {:.1f} us + layers that miss x {:.1f} us, measured "
-                  "at {}, {} and {} slots.",
-                  ms(report.check->resident_ms), 1e3 * report.check->miss_ms,
-                  1e3 * report.check->missing_layer_ms, report.check->calibrated_at.front(),
-                  report.check->calibrated_at.back(), all_experts(report.trace)),
+                  "Predicted: {} (resident) + {:.1f} us (looking up) + misses x {:.1f} us + layers that miss x "
+                  "{:.1f} us, measured at {} and {} slots.",
+                  ms(report.check->resident_ms), 1e3 * costs.lookup_ms, 1e3 * costs.miss_ms,
+                  1e3 * costs.missing_layer_ms, fmt::join(report.check->calibrated_at, ", "),
+                  all_experts(report.trace)),
               kWidth, 0);
   if (report.check->prewarmed_slots > 0)
     text +=

@@ -17,6 +17,12 @@ struct GpuProcess {
   bool is_ours = false;  // this process or one that it started
 };
 
+struct GpuPeer {
+  std::string bus_id;
+  std::optional<bool> nvlink;  // each may use the other's memory over NVLink, switches included
+  std::string path;  // over PCIe, as nvidia-smi topo names it: PIX, PXB, PHB, NODE, SYS; empty: not known
+};
+
 struct GpuState {
   std::string name;
   std::string bus_id;
@@ -34,6 +40,7 @@ struct GpuState {
   std::optional<double> link_gb_per_s;  // that the host sends to the card right now
   std::vector<GpuProcess> processes;
   std::optional<int> nvlinks;    // that are up
+  std::vector<GpuPeer> peers;    // the other cards of the box
   std::optional<int> numa_node;  // of the slot
   std::optional<double> celsius;
 };

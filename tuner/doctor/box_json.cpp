@@ -23,6 +23,14 @@ void for_each_field(Process& process, const Visit& visit) {
   visit("is_ours", process.is_ours);
 }
 
+template <class Peer, class Visit>
+  requires std::is_same_v<std::remove_const_t<Peer>, GpuPeer>
+void for_each_field(Peer& peer, const Visit& visit) {
+  visit("bus_id", peer.bus_id);
+  visit("nvlink", peer.nvlink);
+  visit("path", peer.path);
+}
+
 template <class Gpu, class Visit>
   requires std::is_same_v<std::remove_const_t<Gpu>, GpuState>
 void for_each_field(Gpu& gpu, const Visit& visit) {
@@ -41,6 +49,7 @@ void for_each_field(Gpu& gpu, const Visit& visit) {
   visit("link_gb_per_s", gpu.link_gb_per_s);
   visit("processes", gpu.processes);
   visit("nvlinks", gpu.nvlinks);
+  visit("peers", gpu.peers);
   visit("numa_node", gpu.numa_node);
   visit("celsius", gpu.celsius);
 }
@@ -128,7 +137,8 @@ void read(const JsonFields& fields, const char* name, std::vector<Value>& values
   const nlohmann::json& list = fields.array(name);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string place = fields.place(name) + "[" + std::to_string(i) + "]";
-    if constexpr (std::is_same_v<Value, GpuState> || std::is_same_v<Value, GpuProcess>) {
+    if constexpr (std::is_same_v<Value, GpuState> || std::is_same_v<Value, GpuProcess> ||
+                  std::is_same_v<Value, GpuPeer>) {
       read_record(JsonFields(list[i], place), values.emplace_back());
     } else {
       const nlohmann::json holder = {{"value", list[i]}};

@@ -29,28 +29,40 @@ Answer jittery_p99(const std::vector<Finding>& findings) {
           "page faults, cores taken away)"};
 }
 
+// The first two cards without NVLink between them; empty: all have it.
+std::string without_nvlink(const BoxFacts& box) {
+  bool is_known = false;
+  for (const GpuState& gpu : box.gpus)
+    for (const GpuPeer& peer : gpu.peers) {
+      is_known = is_known || peer.nvlink.has_value();
+      if (peer.nvlink == false)
+        return fmt::format("no NVLink between {} and {}{}", gpu.bus_id, peer.bus_id,
+                           peer.path.empty() ? "" : fmt::format(" ({} over PCIe)", peer.path));
+    }
+  const bool has_links =
+      std::ranges::all_of(box.gpus, [](const GpuState& gpu) { return gpu.nvlinks.value_or(0) > 0; });
+  return is_known || has_links ? "" : "no NVLink between the cards";
+}
+
 Answer slower_with_two_cards(const BoxFacts& box, const std::vector<Finding>& findings) {
   Answer answer{"throughput falls with tensor parallelism 2",
                 found(findings, {"nccl_missing", "pcie_narrow", "pcie_slow", "numa_far_from_gpu"}),
                 "two all-reduces per layer have to cost less than half of the layer's weights take to read: "
                 "with 7.4 us (H200, NVLink, NCCL 2.28) "
                 "that is 127 MB per layer; smaller layers want one card each"};
-  const bool has_links =
-      std::ranges::all_of(box.gpus, [](const GpuState& gpu) { return gpu.nvlinks.value_or(0) > 0; });
   if (box.gpus.size() < 2)
     answer.next = "this box has fewer than two GPUs; " + answer.next;
-  else if (!has_links)
-    answer.causes.insert(
-        answer.causes.begin(),
-        "no NVLink between the cards: every all-reduce goes over PCIe or through the host, twice per layer");
+  else if (const std::string pair = without_nvlink(box); !pair.empty())
+    answer.causes.insert(answer.causes.begin(),
+                         pair + ": every all-reduce goes over PCIe or through the host, twice per layer");
   return answer;
 }
 
 Answer slow_first_token(const std::vector<Finding>& findings) {
   return {"seconds to the first token",
-          found(findings, {"swapping", "waits_for_copies", "waits_in_turns", "pcie_narrow", "pcie_slow", "link_below_its_rate",
-                           "numa_far_from_gpu", "gpu_throttled", "build_without_cuda", "gpu_unusable",
-                           "swap_used", "cpu_quota"}),
+          found(findings, {"swapping", "waits_for_copies", "waits_in_turns", "pcie_narrow", "pcie_slow",
+                           "link_below_its_rate", "numa_far_from_gpu", "gpu_throttled", "build_without_cuda",
+                           "gpu_unusable", "swap_used", "cpu_quota"}),
           "a prompt uses nearly every expert once: what is not resident is copied for it. moetune tax shows "
           "the prompt apart; "
           "prefill_chunk and prefix_cache act on it"};

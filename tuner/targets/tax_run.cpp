@@ -44,7 +44,6 @@ struct TaxRuns {
     for (const RecordedStep& recorded : recorder.steps()) {
       Step step{.account = account(recorded.begin_ns, recorded.end_ns, recorder.intervals_of(recorded)),
                 .causes = recorded.causes};
-      step.account.awaited_kernels = recorded.awaited_kernels;
       // A round begins where a prompt follows an answer.
       if (!before || (recorded.phase == Phase::prefill && *before == Phase::decode)) by_round.emplace_back();
       before = recorded.phase;
@@ -296,6 +295,7 @@ PlainRuns take_plain(Recording& recording, std::uint64_t number, int rounds, dou
     taken.runs->add(recorder, rounds);
   }
   taken.host = per_run(std::move(taken.host));
+  taken.chains = measure_chains();
   taken.use = use_by_driver(recording, recorder, number, seconds);
   return taken;
 }
@@ -310,6 +310,10 @@ Taken take_on_device(Recording& recording, std::uint64_t number, int rounds, dou
   taken.result.is_of_kernels = true;
   DeviceTrace trace;
   StepRecorder recorder(&DeviceTrace::now_ns, trace.labels());
+  trace.start();
+  const ChainTimes recorded_chains = measure_chains();
+  trace.finish();
+  taken.result.device_cost = device_recording_cost(plain.chains, recorded_chains);
   recording.run(recorder, number);
   std::size_t turn = 0;
   for (const Turns turns(seconds, fewest_turns); turns.go_on(turn) && turn < plain.turns; ++turn) {
@@ -317,12 +321,10 @@ Taken take_on_device(Recording& recording, std::uint64_t number, int rounds, dou
     trace.start();
     recording.run(recorder, number + 1 + turn);
     taken.result.last_records = trace.finish();
-    taken.result.unlabelled_kernels += recorder.take(taken.result.last_records);
+    taken.result.unlabelled_kernels += recorder.take(taken.result.last_records, taken.result.device_cost);
     taken.recorded.add(recorder, rounds);
   }
   taken.result.recorded_runs = static_cast<std::int64_t>(turn);
-  // Nothing is taken out for recording: chains of short kernels said 0 in six configurations and 1,961 ns a
-  // kernel in a seventh, where recording had made tokens 1 % longer (reports/decisions/0016).
   keep_last_run(recorder, taken.result);
   return taken;
 }

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/facts/workload.h"
 #include "engine/sync_tax/breakdown.h"
+#include "engine/sync_tax/device_cost.h"
 #include "engine/sync_tax/step_recorder.h"
 #include "engine/sync_tax/thread_times.h"
 #include "engine/tokenizer.h"
@@ -53,12 +54,13 @@ struct HostUse {
 struct TaxResult {
   PhaseTax
       decode;  // per step: what each of its sequences waits for a token. Refused where nothing was decoded
-  PhaseTax prefill;              // per prompt
-  std::vector<RoundTax> rounds;  // of an agent's task; empty with one round
-  Breakdown task;                // all prompts and answers of a sequence: an agent's whole task
-  RecordingCost cost;
-  bool is_of_kernels = false;  // recorded on a GPU
-  GpuUse use;                  // of it, by the driver's counters, without recording
+  PhaseTax prefill;                 // per prompt
+  std::vector<RoundTax> rounds;     // of an agent's task; empty with one round
+  Breakdown task;                   // all prompts and answers of a sequence: an agent's whole task
+  RecordingCost cost;               // of a CPU's records
+  DeviceRecordingCost device_cost;  // of a GPU's
+  bool is_of_kernels = false;       // recorded on a GPU
+  GpuUse use;                       // of it, by the driver's counters, without recording
   HostUse host;
   std::int64_t unlabelled_kernels = 0;  // of it: they count as other compute
   std::int64_t recorded_runs = 0;
@@ -76,6 +78,7 @@ struct TaxRuns;  // tax_run.cpp
 struct PlainRuns {
   std::shared_ptr<TaxRuns> runs;
   std::size_t turns = 0;
+  ChainTimes chains;  // without recording, to tell what it adds
   GpuUse use;
   HostUse host;
 };

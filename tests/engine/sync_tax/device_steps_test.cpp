@@ -134,7 +134,6 @@ TEST(DeviceSteps, AKernelThatDoesNothingIsALaunchGap) {
   EXPECT_EQ(ns(one, Part::launch_gaps), 10);
   EXPECT_EQ(ns(one, Part::compute), 50);
   EXPECT_EQ(one.records[static_cast<std::size_t>(Part::launch_gaps)], 2);
-  EXPECT_EQ(one.behind_gap_count(), 3);  // both, and the last kernel
 }
 
 // The wait began long before the device had nothing more to do: until then gaps are the device's own.
@@ -147,9 +146,55 @@ TEST(DeviceSteps, TheHostHoldsUpFromWhereTheDeviceRanOutOfWork) {
   const Account one = account_of(steps_of_device(records, decoded(1), {}), 0);
   EXPECT_EQ(ns(one, Part::synchronisation), 310 - 100);  // until what was launched has begun
   EXPECT_EQ(ns(one, Part::launch_gaps), 10 + 20);
-  EXPECT_EQ(one.awaited_kernels, 0);  // account() does not know
-  const DeviceSteps steps = steps_of_device(records, decoded(1), {});
-  EXPECT_EQ(steps.steps.front().awaited_kernels, 4);
+}
+
+// 10 ns of a kernel of 20, 20 of one of 100: what recording added lies in front of a kernel, or at its begin.
+TEST(DeviceSteps, WhatRecordingAddedToKernelsIsTakenOut) {
+  const DeviceRecordingCost cost{.kernels = {{20.0, 10.0}, {100.0, 20.0}}, .launch_call_ns = 0.0};
+  const std::vector<DeviceRecord> records = {
+      kernel(900, 1'000, marked(Mark::run_begins)),
+      kernel(1'050, 1'110, op(Row::attention)),               // 110 long with its gap: 20 in front of it
+      kernel(1'100, 1'170, op(Row::router)),                  // in its place before: 60 long, 15 at its begin
+      kernel(1'175, 1'190, {.activity = Activity::nothing}),  // 20 long: 5 in front of it, 5 at its begin
+      kernel(1'180, 1'290, marked(Mark::step_ends))};         // 100 long: 20 at its begin
+  const Account one = account_of(steps_of_device(records, decoded(1), {}, cost), 0);
+  EXPECT_EQ(one.length_ns, 290);
+  EXPECT_EQ(ns(one, Row::attention), 60);
+  EXPECT_EQ(ns(one, Part::router), 45);
+  EXPECT_EQ(ns(one, Row::other), 80);
+  EXPECT_EQ(one.recording_ns, 20 + 15 + 10 + 20);
+  EXPECT_EQ(ns(one, Part::launch_gaps), 30 + 10);
+}
+
+// The launch of the next step takes as long as this one: nobody waits for it between kernels that do nothing.
+TEST(DeviceSteps, ALaunchAheadIsNotWaitedForInTheGapsBetweenKernels) {
+  const DeviceRecordingCost cost{.kernels = {}, .launch_call_ns = 10.0};
+  const std::vector<DeviceRecord> records = {kernel(0, 10, marked(Mark::run_begins)),
+                                             call(12, 95, "cudaGraphLaunch_v10000"),
+                                             kernel(20, 30, {.activity = Activity::nothing}),
+                                             kernel(40, 50, {.activity = Activity::nothing}),
+                                             kernel(60, 90, op(Row::gate_up)),
+                                             kernel(92, 100, marked(Mark::step_ends)),
+                                             call(102, 150, "cudaGraphLaunch_v10000")};
+  const Account one = account_of(steps_of_device(records, decoded(1), {}, cost), 0);
+  EXPECT_EQ(one.recording_ns, 0);
+  EXPECT_EQ(ns(one, Part::launch_gaps), 50 + 2);
+}
+
+// The device waited 100 ns for a call that takes 10 without recording; what it did not wait for costs
+// nothing.
+TEST(DeviceSteps, WhatRecordingAddedToALaunchIsTakenOutWhereTheDeviceWaitedForIt) {
+  const DeviceRecordingCost cost{.kernels = {}, .launch_call_ns = 10.0};
+  const std::vector<DeviceRecord> records = {
+      kernel(0, 10, marked(Mark::run_begins)),  call(0, 60, "cudaStreamSynchronize"),
+      kernel(10, 50, op(Row::attention)),       call(200, 300, "cudaGraphLaunch_v10000"),
+      kernel(303, 400, op(Row::gate_up)),       call(310, 390, "cudaGraphLaunch_v10000"),
+      kernel(400, 410, marked(Mark::step_ends))};
+  const Account one = account_of(steps_of_device(records, decoded(1), {}, cost), 0);
+  EXPECT_EQ(one.recording_ns, 90);
+  EXPECT_EQ(ns(one, Part::synchronisation), 303 - 50 - 90);
+  EXPECT_EQ(ns(one, Row::gate_up), 97);
+  EXPECT_EQ(one.length_ns, 400);
 }
 
 TEST(DeviceSteps, CopiesBelongToTheOpThatAskedForThem) {

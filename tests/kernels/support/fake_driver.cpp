@@ -90,6 +90,16 @@ int nvmlDeviceGetPcieThroughput(Device* device, unsigned counter, unsigned* kilo
 int nvmlDeviceGetNvLinkState(Device* device, unsigned link, unsigned* active) {
   return link < 4 ? only_first(device, active, link < 3 ? 1 : 0) : not_supported;
 }
+int nvmlDeviceGetTopologyCommonAncestor(Device* one, Device*, int* level) {
+  if (one->index != 0) return not_supported;
+  *level = 40;
+  return success;
+}
+int nvmlDeviceGetP2PStatus(Device* one, Device*, int capability, int* status) {
+  if (one->index != 0 || capability != 2) return not_supported;
+  *status = 6;  // not connected so
+  return success;
+}
 int nvmlDeviceGetTemperature(Device* device, unsigned, unsigned* degrees) {
   return only_first(device, degrees, 88);
 }

@@ -21,6 +21,7 @@ BoxFacts full_box() {
   gpu.numa_node = -1;
   gpu.ecc_enabled = false;
   gpu.processes = {{.pid = 5, .name = "x", .bytes = 7, .is_ours = true}};
+  gpu.peers = {{.bus_id = "0000:19:00.0", .nvlink = true, .path = "NODE"}};
   box.gpus = {gpu};
   return box;
 }
@@ -31,6 +32,7 @@ TEST(BoxJson, GoesThereAndBack) {
   EXPECT_EQ(to_json_value(read), written);
   EXPECT_EQ(read.gpus.at(0).processes.at(0).pid, 5);
   EXPECT_EQ(read.gpus.at(0).ecc_enabled, false);
+  EXPECT_EQ(read.gpus.at(0).peers.at(0).nvlink, true);
   EXPECT_EQ(read.gpus.at(0).numa_node, -1);
   EXPECT_EQ(read.pinned_gb_per_s, 55.25);
   EXPECT_FALSE(read.load);

@@ -60,6 +60,12 @@ TEST(Complaints, ThroughputFallsWithTwoCards) {
   for (GpuState& gpu : box.gpus) gpu.nvlinks = 12;
   EXPECT_TRUE(answer(box, slower_with_two_cards).causes.empty());
   EXPECT_NE(answer(box, slower_with_two_cards).next.find("127 MB per layer"), std::string::npos);
+  for (GpuState& gpu : box.gpus) gpu.peers = {{.bus_id = "0000:2a:00.0", .nvlink = true, .path = "SYS"}};
+  box.gpus[1].nvlinks = 0;  // whether two cards reach each other is known: links are not counted
+  EXPECT_TRUE(answer(box, slower_with_two_cards).causes.empty());
+  box.gpus[1].peers[0].nvlink = false;
+  expect_cause(answer(box, slower_with_two_cards), " and 0000:2a:00.0 (SYS over PCIe): every all-reduce");
+  box.gpus[1].peers[0].nvlink = true;
   box.gpus[1].pcie_width = 4;
   box.gpus[1].most_pcie_width = 16;
   expect_cause(answer(box, slower_with_two_cards), "PCIe width x4");

@@ -1,0 +1,91 @@
+#include "kernels/dense_choice.h"
+
+#include <algorithm>
+#include <atomic>
+#include <span>
+
+#include "kernels/tile_layout.h"
+
+namespace moetune {
+namespace {
+
+std::atomic<std::int64_t> own_products{0};
+std::atomic<std::int64_t> cublas_products{0};
+
+// What decides is the size of the copy, which is written and read once more however few the tokens are, and
+// how far the own kernels are behind: the farther the fewer rows a matrix has, which goes with its size.
+struct Crossover {
+  std::int64_t most_bytes;  // of the matrix in bf16
+  std::int64_t least_tokens;
+};
+constexpr std::int64_t kLeastBytes = 1'000'000;  // smaller ones were not measured
+
+// Measured on an H200 with cuBLAS 13.1 (tests/bench/cuda_cublas_bench.cpp, reports/h200/cublas.txt), bf16
+// and, for three of the shapes, int4, int8 and fp8, whose crossovers lie within a step of those of bf16.
+// Microseconds, own against cuBLAS with copies:
+//   8 MB    v2lite o   128 tokens 21 11    1,024   32  21    4,096   81   66
+//   17 MB   qwen3 o    128 tokens 36 19    1,024   52  39    4,096  134  119
+//   30 MB   v3 q_a     128 tokens 59 29    1,024   97  69    4,096  286  206
+//   34 MB   mixtral o  128 tokens 40 33    1,024   67  69    4,096  228  210
+//   50 MB   mixtral qkv    512    64 65    1,024  111  98    4,096  321  298
+//   75 MB   v3 q_b                         1,024  147 152    4,096  547  467
+//   235 MB  v3 o                           1,024  376 454    4,096 1294 1271: not worth a quarter of a
+//   gigabyte
+// Up to 64 tokens the kernels of decoding are as fast (most_sliced_tokens).
+constexpr Crossover kProducts[] = {{36'000'000, 65}, {64'000'000, 1024}, {96'000'000, 2048}};
+// bytes: of one of the three matrices.
+//   12 MB   v2lite shared   128 tokens 52 42    1,024 143 103    4,096 328 323
+//   29 MB   v3 shared       128 tokens 120 93   1,024 195 218    4,096 645 661
+constexpr Crossover kFeedForwards[] = {{16'000'000, 65}};
+// Kernels without wgmma take 2.3 to 5.3 times as long as cuBLAS with copies. Larger matrices would be heads, whose
+// scratch memory every step would have to keep for the few that want many logits.
+constexpr Crossover kPortable[] = {{128'000'000, 65}};
+
+bool pays(std::span<const Crossover> table, const DenseShape& shape, std::int64_t tokens) {
+  const std::int64_t bytes = shape.out * shape.in * 2;
+  if (bytes < kLeastBytes) return false;
+  const auto at =
+      std::ranges::find_if(table, [&](const Crossover& crossover) { return bytes <= crossover.most_bytes; });
+  return at != table.end() && tokens >= at->least_tokens;
+}
+
+}  // namespace
+
+bool cublas_pays(const DenseShape& shape, std::int64_t tokens, OwnKernels own) {
+  return own == OwnKernels::portable ? pays(kPortable, shape, tokens) : pays(kProducts, shape, tokens);
+}
+
+bool cublas_pays_for_ffn(const DenseShape& gate, std::int64_t tokens, OwnKernels own) {
+  return own == OwnKernels::portable ? pays(kPortable, gate, tokens) : pays(kFeedForwards, gate, tokens);
+}
+
+CublasScratch cublas_scratch(const DenseShape& shape, std::int64_t tokens) {
+  constexpr std::int64_t kBf16 = 2;
+  constexpr std::int64_t kF32 = 4;
+  constexpr std::int64_t kMostGaps = 2 * kTileRows;  // in front of a matrix that is a product of its own
+  const auto padded = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  const TileLayout layout = TileLayout::of(shape.type, shape.out, shape.in);
+  const std::int64_t row_bytes = layout.chunks * layout.chunk * kBf16;
+  const std::int64_t rows = shape.out + kMostGaps;
+  CublasScratch scratch;
+  scratch.weights = scratch.workspace + kCublasWorkspaceBytes;
+  scratch.activations = scratch.weights + padded(rows * row_bytes);
+  scratch.biases = scratch.activations + padded(tokens * row_bytes);
+  scratch.bytes = scratch.biases + padded(rows * kF32);
+  return scratch;
+}
+
+DenseCounts dense_counts() { return {own_products, cublas_products}; }
+
+void count_dense(bool is_cublas, int products) { (is_cublas ? cublas_products : own_products) += products; }
+
+#if !MOETUNE_HAS_CUDA
+const std::string& why_no_cublas() {
+  static const std::string reason = "built without CUDA";
+  return reason;
+}
+std::string cublas_name() { return ""; }
+OwnKernels own_kernels() { return OwnKernels::wgmma; }
+#endif
+
+}  // namespace moetune
