@@ -2,7 +2,7 @@
 // A block takes neighbouring tiles of the result and all choices; its warps share the chunks of each choice.
 //
 //   DownResults results(...);
-//   down_tiles<type>(part, ..., [&] { results.ask(); });   // every warp, with the part that it belongs to
+//   down_tiles<type>(part, ..., [&] { results.ask(); }, [] { __syncthreads(); });   // every warp of the part
 //   __syncthreads();
 //   results.add(sums, warps);
 #pragma once
@@ -75,11 +75,18 @@ struct DownPlace {
   int sums_of_tile;  // floats from the sums of one tile to those of the next
 };
 
+// So many warps, all of them whole, come to the barrier of this number, 1 to 15: __syncthreads() must not be
+// reached in two places of the code at once.
+__device__ __forceinline__ void sync_warps(int barrier, int warps) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(32 * warps) : "memory");
+}
+
 // staged: where the part's activations go; sums: of the part's first warp. What comes from memory that other
-// kernels write is asked for in after_wait. Every warp of a block must come here: there is a barrier inside.
-template <NumberType type, class AfterWait>
+// kernels write is asked for in after_wait. sync_part: a barrier of the part's warps, all of which come here.
+template <NumberType type, class AfterWait, class SyncPart>
 __device__ __forceinline__ void down_tiles(const DownPart& part, Rows weights, const DownPlace& at_work,
-                                           unsigned char* staged, float* sums, const AfterWait& after_wait) {
+                                           unsigned char* staged, float* sums, const AfterWait& after_wait,
+                                           const SyncPart& sync_part) {
   constexpr int kHeld = 4;  // chunks that a warp has under way
   using Held = HeldChunk<type>;
   const FfnWork& work = part.work;
@@ -130,7 +137,7 @@ __device__ __forceinline__ void down_tiles(const DownPart& part, Rows weights, c
         return reinterpret_cast<const float*>(work.activated) + place * work.activated_stride;
       },
       [&](int place) { return __shfl_sync(0xFFFFFFFFU, my_weight, place); });
-  __syncthreads();
+  sync_part();
   const int first_unit = choice * columns.units_of_row() + first_chunk;
   typename FewColumns<type>::Fragment x;
   if (mine > 0 && slot != nullptr) columns.load(x, first_unit);

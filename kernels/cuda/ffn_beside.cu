@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(32 * DownShape::kMostWarps)
     down_tiles<type>(
         routed, weights,
         {.warp = warp, .warps = routed_warps, .first = first, .end = end, .sums_of_tile = warps * 16}, room,
-        sums, ask);
+        sums, ask, [&] { sync_warps(1, routed_warps); });
   else
     down_tiles<shared_type>(shared, {},
                             {.warp = warp - routed_warps,
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(32 * DownShape::kMostWarps)
                              .first = first,
                              .end = end,
                              .sums_of_tile = warps * 16},
-                            shared_room, sums + routed_warps * 16, ask);
+                            shared_room, sums + routed_warps * 16, ask, [&] { sync_warps(2, warps - routed_warps); });
   __syncthreads();
   results.add(sums, warps);
 }

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(32 * DownShape::kMostWarps)
                     .first = first,
                     .end = end,
                     .sums_of_tile = warps * part.shape.tokens * 16},
-                   shared, sums, [&] { results.ask(); });
+                   shared, sums, [&] { results.ask(); }, [] { __syncthreads(); });
   __syncthreads();
   results.add(sums, warps);
 }
