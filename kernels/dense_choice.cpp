@@ -23,22 +23,24 @@ constexpr std::int64_t kLeastBytes = 1'000'000;  // smaller ones were not measur
 // Measured on an H200 with cuBLAS 13.1 (tests/bench/cuda_cublas_bench.cpp, reports/h200/cublas.txt), bf16
 // and, for three of the shapes, int4, int8 and fp8, whose crossovers lie within a step of those of bf16.
 // Microseconds, own against cuBLAS with copies:
-//   8 MB    v2lite o   128 tokens 21 11    1,024   32  21    4,096   81   66
-//   17 MB   qwen3 o    128 tokens 36 19    1,024   52  39    4,096  134  119
-//   30 MB   v3 q_a     128 tokens 59 29    1,024   97  69    4,096  286  206
-//   34 MB   mixtral o  128 tokens 40 33    1,024   67  69    4,096  228  210
-//   50 MB   mixtral qkv    512    64 65    1,024  111  98    4,096  321  298
-//   75 MB   v3 q_b                         1,024  147 152    4,096  547  467
-//   235 MB  v3 o                           1,024  376 454    4,096 1294 1271: not worth a quarter of a
+//                  72 tokens   128      512      1,024    2,048    4,096
+//   8 MB    v2lite o   20 11    20 11    27 14    32  21    48  38    81   66
+//   17 MB   qwen3 o    35 18    35 18    43 29    51  39    74  66   134  118
+//   30 MB   v3 q_a     62 28    63 29    80 48    98  70   184 119   287  205
+//   34 MB   mixtral o  36 29    40 32    50 45    68  69   121 115   228  209
+//   50 MB   mixtral qkv 42 44   41 45    66 65   114  99   167 166   321  297
+//   75 MB   v3 q_b     38 63    43 65    83 99   147 151   276 253   540  461
+//   235 MB  v3 o      134 198  134 201  193 284  373 451   732 734  1285 1262: not worth a quarter of a
 //   gigabyte
 // Up to 64 tokens the kernels of decoding are as fast (most_sliced_tokens).
 constexpr Crossover kProducts[] = {{36'000'000, 65}, {64'000'000, 1024}, {96'000'000, 2048}};
 // bytes: of one of the three matrices.
-//   12 MB   v2lite shared   128 tokens 52 42    1,024 143 103    4,096 328 323
-//   29 MB   v3 shared       128 tokens 120 93   1,024 195 218    4,096 645 661
-constexpr Crossover kFeedForwards[] = {{16'000'000, 65}};
-// Kernels without wgmma take 2.3 to 5.3 times as long as cuBLAS with copies. Larger matrices would be heads, whose
-// scratch memory every step would have to keep for the few that want many logits.
+//   12 MB   v2lite shared  46 33    50 34   100 54   137  81   166 138   303  261
+//   29 MB   v3 shared     107 79   108 83   145 122  198 198   352 310   642  575
+//   117 MB  llama3        208 299  227 306  399 420  557 649  1084 1101 2144 1990: not worth that memory
+constexpr Crossover kFeedForwards[] = {{36'000'000, 65}};
+// Kernels without wgmma take 2.2 to 5.3 times as long as cuBLAS with copies. Larger matrices would be heads,
+// whose scratch memory every step would have to keep for the few that want many logits.
 constexpr Crossover kPortable[] = {{128'000'000, 65}};
 
 bool pays(std::span<const Crossover> table, const DenseShape& shape, std::int64_t tokens) {

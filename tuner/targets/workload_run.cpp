@@ -177,7 +177,7 @@ std::vector<double> RunTimes::first_token_ms() const {
 }
 
 EngineLimits limits_of(const Workload& workload, const EngineOptions& options) {
-  const int longest_step = options.device == DeviceKind::cuda ? 2048 : 512;
+  const int longest_step = options.device == DeviceKind::cuda ? 4096 : 512;  // reports/decisions/0010-gpu-prompts.md
   // Where requests queue, more sequences than the workload counts with can be of use; beyond, all of them run
   // already.
   const int sequences = workload.poisson_arrivals && options.max_sequences > 0
