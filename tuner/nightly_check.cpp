@@ -80,8 +80,11 @@ const NightlyPoint* better_canary(const NightlyInput& input) {
 
 // Which of the two has too few rounds.
 std::string missing_rounds(const NightlyPoint& baseline) {
-  if (is_against_program(baseline) || std::ssize(baseline.rounds_then) >= fewest_rounds)
-    return "Tonight gave " + counted(baseline.rounds_now.size(), "round");
+  if (is_against_program(baseline) || std::ssize(baseline.rounds_then) >= fewest_rounds) {
+    const std::string given = "Tonight gave " + counted(baseline.rounds_now.size(), "round");
+    if (std::ssize(baseline.rounds_now) < fewest_rounds) return given;
+    return given + ", but neighbours among these or the profile's are so alike that they count as a few";
+  }
   return fmt::format("The profile holds {} of its final round (a tune of this build keeps them)",
                      counted(baseline.rounds_then.size(), "round"));
 }
@@ -178,7 +181,7 @@ NightlyResult judge_nightly(const NightlyInput& input) {
     return conclude(NightlyVerdict::regression,
                     fmt::format("The baseline's configuration {}; then it met it.", gate.words));
   if (!baseline.slowdown || !baseline.slowdown->interval)
-    return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} are the fewest that can be judged.",
+    return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} independent ones are the fewest that can be judged.",
                                                                missing_rounds(baseline), fewest_rounds));
 
   const Slowdown& slowdown = *baseline.slowdown;

@@ -210,6 +210,22 @@ TEST(NightlyCheck, AProfileWithoutRoundsSaysHowToMakeOne) {
   EXPECT_NE(result.reason.find("The profile holds 0 rounds"), std::string::npos) << result.reason;
 }
 
+TEST(NightlyCheck, RoundsThatAreAllAlikeButForOneChangeOfPaceAreNotCountedAsMany) {
+  NightlyInput input = night(1.5, 1.0, 1.0);
+  const auto with_a_change = [](double value) {
+    std::vector<double> rounds;
+    for (int round = 0; round < 20; ++round) rounds.push_back(value * (round < 10 ? 1.0 : 1.4) + 0.001 * round);
+    return rounds;
+  };
+  input.points[0].rounds_then = with_a_change(9.0);
+  input.points[0].rounds_now = with_a_change(13.0);
+  compare_rounds(input.points, input.objective);
+  const NightlyResult result = judge_nightly(input);
+  EXPECT_EQ(result.verdict, NightlyVerdict::indeterminate) << result.reason;
+  EXPECT_NE(result.reason.find("Tonight gave 20 rounds, but neighbours"), std::string::npos) << result.reason;
+  EXPECT_NE(result.reason.find("6 independent ones are the fewest"), std::string::npos) << result.reason;
+}
+
 // top_k differs alone between baseline and runner-up, expert_quant alone between runner-up and default.
 TEST(MovedKnobs, AreThoseInWhichPairsDifferWhoseRatioChanged) {
   const Objective objective = tpot();
