@@ -20,17 +20,7 @@ void run(Cuda& cuda, const FeedForward& op) {
   if (tokens == 0) return;
   const bool takes_prompt = cuda::is_uniform(op) && cuda::takes_prompt(tokens);
   if (takes_prompt && cuda::takes_cublas_for_ffn(op.gate.layout, tokens))
-    return cuda::cublas_ffn(cuda, {.x = cuda::rows_of(op.x),
-                                   .tokens = tokens,
-                                   .gate = op.gate.layout,
-                                   .up = op.up.layout,
-                                   .down = op.down.layout,
-                                   .gate_data = op.gate.data,
-                                   .up_data = op.up.data,
-                                   .down_data = op.down.data,
-                                   .gated = cuda::rows_of(op.gated),
-                                   .upped = cuda::rows_of(op.upped),
-                                   .y = cuda::rows_of(op.y)});
+    return cuda::cublas_ffn(cuda, op);
   if (takes_prompt)
     return cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
                                    .tokens = tokens,

@@ -37,26 +37,24 @@ struct CublasLibrary {
 
  private:
   CublasLibrary() {
-    void* handle = open_toolkit_library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR),
-                                        {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"}, "lib64", problem);
-    if (handle == nullptr) return;
-    load(handle, "cublasLtGetVersion", version);
-    load(handle, "cublasLtGetStatusString", status_text);
-    load(handle, "cublasLtCreate", create);
-    load(handle, "cublasLtMatmulDescCreate", create_product);
-    load(handle, "cublasLtMatmulDescSetAttribute", set_product);
-    load(handle, "cublasLtMatrixLayoutCreate", create_layout);
-    load(handle, "cublasLtMatmulPreferenceCreate", create_preference);
-    load(handle, "cublasLtMatmulPreferenceDestroy", destroy_preference);
-    load(handle, "cublasLtMatmulPreferenceSetAttribute", set_preference);
-    load(handle, "cublasLtMatmulAlgoGetHeuristic", choose);
-    load(handle, "cublasLtMatmul", multiply);
-  }
-
-  template <class Function>
-  void load(void* handle, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    if (function == nullptr && problem.empty()) problem = std::string("this machine's cuBLAS has no ") + name;
+    const DynamicLibrary* library =
+        open_toolkit_library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR),
+                             {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"}, "lib64", problem);
+    if (library == nullptr) return;
+    const auto load = [&](const char* name, auto& function) {
+      find_in_toolkit(*library, "cuBLAS", name, function, problem);
+    };
+    load("cublasLtGetVersion", version);
+    load("cublasLtGetStatusString", status_text);
+    load("cublasLtCreate", create);
+    load("cublasLtMatmulDescCreate", create_product);
+    load("cublasLtMatmulDescSetAttribute", set_product);
+    load("cublasLtMatrixLayoutCreate", create_layout);
+    load("cublasLtMatmulPreferenceCreate", create_preference);
+    load("cublasLtMatmulPreferenceDestroy", destroy_preference);
+    load("cublasLtMatmulPreferenceSetAttribute", set_preference);
+    load("cublasLtMatmulAlgoGetHeuristic", choose);
+    load("cublasLtMatmul", multiply);
   }
 };
 

@@ -106,13 +106,16 @@ void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, in
   });
 }
 
-void cublas_ffn(Cuda& cuda, const CublasFfn& op) {
-  const PromptPart first[] = {{op.gate, op.gate_data, nullptr, op.gated},
-                              {op.up, op.up_data, nullptr, op.upped}};
-  const PromptPart down{op.down, op.down_data, nullptr, op.y};
-  cublas_products(cuda, op.x, op.tokens, first, 2, false);
-  multiply(cuda, op.tokens, &down, 1, true, [&](__nv_bfloat16* to, int width) {
-    to_gated_bf16_rows(cuda, op.gated, op.upped, op.tokens, static_cast<int>(op.down.in), width, to);
+void cublas_ffn(Cuda& cuda, const FeedForward& op) {
+  const auto tokens = static_cast<int>(op.x.dim(0));
+  const Rows gated = rows_of(op.gated);
+  const Rows upped = rows_of(op.upped);
+  const PromptPart first[] = {{op.gate.layout, op.gate.data, nullptr, gated},
+                              {op.up.layout, op.up.data, nullptr, upped}};
+  const PromptPart down{op.down.layout, op.down.data, nullptr, rows_of(op.y)};
+  cublas_products(cuda, rows_of(op.x), tokens, first, 2, false);
+  multiply(cuda, tokens, &down, 1, true, [&](__nv_bfloat16* to, int width) {
+    to_gated_bf16_rows(cuda, gated, upped, tokens, static_cast<int>(op.down.layout.in), width, to);
   });
 }
 

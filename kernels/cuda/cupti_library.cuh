@@ -48,30 +48,27 @@ struct CuptiLibrary {
 
   CuptiLibrary() {
     const std::string file = "libcupti.so." + std::to_string(kMajor);
-    void* handle =
+    const DynamicLibrary* library =
         open_toolkit_library(file, {"/lib64/", "/extras/CUPTI/lib64/", "/targets/x86_64-linux/lib/"},
                              "lib64 or extras/CUPTI/lib64", problem);
-    if (handle == nullptr) return;
-    load(handle, "cuptiGetVersion", version);
-    load(handle, "cuptiGetTimestamp", timestamp);
-    load(handle, "cuptiSubscribe", subscribe);
-    load(handle, "cuptiUnsubscribe", unsubscribe);
-    load(handle, "cuptiEnableCallback", enable_callback);
-    load(handle, "cuptiGetCallbackName", callback_name);
-    load(handle, "cuptiGetGraphNodeId", node_id);
-    load(handle, "cuptiGetResultString", result_text);
-    load(handle, "cuptiActivityEnable", enable);
-    load(handle, "cuptiActivityDisable", disable);
-    load(handle, "cuptiActivityRegisterCallbacks", register_callbacks);
-    load(handle, "cuptiActivityFlushAll", flush);
-    load(handle, "cuptiActivityGetNextRecord", next_record);
-    load(handle, "cuptiActivityGetNumDroppedRecords", dropped);
-  }
-
-  template <class Function>
-  void load(void* handle, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    if (function == nullptr && problem.empty()) problem = std::string("this machine's CUPTI has no ") + name;
+    if (library == nullptr) return;
+    const auto load = [&](const char* name, auto& function) {
+      find_in_toolkit(*library, "CUPTI", name, function, problem);
+    };
+    load("cuptiGetVersion", version);
+    load("cuptiGetTimestamp", timestamp);
+    load("cuptiSubscribe", subscribe);
+    load("cuptiUnsubscribe", unsubscribe);
+    load("cuptiEnableCallback", enable_callback);
+    load("cuptiGetCallbackName", callback_name);
+    load("cuptiGetGraphNodeId", node_id);
+    load("cuptiGetResultString", result_text);
+    load("cuptiActivityEnable", enable);
+    load("cuptiActivityDisable", disable);
+    load("cuptiActivityRegisterCallbacks", register_callbacks);
+    load("cuptiActivityFlushAll", flush);
+    load("cuptiActivityGetNextRecord", next_record);
+    load("cuptiActivityGetNumDroppedRecords", dropped);
   }
 };
 

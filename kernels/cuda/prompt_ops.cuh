@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "kernels/cuda/prompt_gemm.cuh"
+#include "kernels/feed_forward.h"
 
 namespace moetune::cuda {
 
@@ -35,22 +36,10 @@ struct PromptNorm {
 void cublas_products(Cuda& cuda, Rows x, int tokens, const PromptPart* parts, int count, bool accumulates,
                      const PromptNorm* norm = nullptr);
 
-// y += down(silu(gate x) * up x) without routing, likewise: what lies between the products goes through memory.
-struct CublasFfn {
-  Rows x;
-  int tokens;
-  MatrixLayout gate;  // all three of one type
-  MatrixLayout up;
-  MatrixLayout down;
-  const void* gate_data;
-  const void* up_data;
-  const void* down_data;
-  Rows gated;  // (tokens, inner), contents undefined afterwards
-  Rows upped;
-  Rows y;
-};
+// A feed-forward without routing, whose matrices are in tiles of one type, likewise: what lies between the
+// products goes through memory.
 bool takes_cublas_for_ffn(const MatrixLayout& gate, int tokens);
-void cublas_ffn(Cuda& cuda, const CublasFfn& op);
+void cublas_ffn(Cuda& cuda, const FeedForward& op);
 
 // The same matrices in every slot of an expert; without routing one slot and all tokens.
 struct PromptFfn {
@@ -70,7 +59,8 @@ struct PromptFfn {
   const std::int32_t* slot_of_expert = nullptr;
   Rows y;  // with routing row token * k + choice, else row token
   bool accumulates = false;
-  const std::function<void()>* after_gate_up = nullptr;  // called between the two products, when the first is enqueued
+  const std::function<void()>* after_gate_up =
+      nullptr;  // called between the two products, when the first is enqueued
 };
 void prompt_ffn(Cuda& cuda, const PromptFfn& op);
 
