@@ -61,9 +61,8 @@ struct DecodeInt8 {
   }
 };
 
-// e4m3 and e2m1 by way of f16, whose wider exponent holds theirs, subnormal numbers included: bits are
-// shifted into place, and what the value then lacks is a power of two, 2^8 and 2^14. No NaN: checkpoints with
-// one are refused.
+// e4m3 by way of f16, whose wider exponent holds its own, subnormal numbers included: bits are shifted into
+// place, and what the value then lacks is a power of two, 2^8. No NaN: checkpoints with one are refused.
 using HalfBits = hn::Vec<hn::Rebind<std::uint16_t, Floats>>;
 
 HWY_INLINE HalfBits load_bytes(const std::byte* from) {
@@ -109,12 +108,6 @@ HWY_INLINE float f32_scale(const std::byte* from) {
   float scale;
   std::memcpy(&scale, from, sizeof(scale));
   return scale;
-}
-
-HWY_INLINE float f16_scale(const std::byte* from) {
-  const hn::CappedTag<hwy::float16_t, 1> half;
-  const hn::CappedTag<float, 1> single;
-  return hn::GetLane(hn::PromoteTo(single, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from))));
 }
 
 // kCount scales that lie side by side. By way of memory, because a broadcast load costs less than moving
@@ -201,6 +194,19 @@ class DecodeMxfp4 : public FourBitBlock<DecodeMxfp4> {
     return hn::TableLookupLanes(values_, hn::Indices512<float>{low_nibbles.raw});
   }
   Vector values_;
+#elif HWY_TARGET == HWY_AVX2
+  // The magnitudes lie in one register; the look-up ignores all but the low three bits of an index.
+  HWY_INLINE void set_scale(float scale) {
+    alignas(32) static constexpr float kMagnitudes[8] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+    magnitudes_ = hn::Mul(hn::Load(Floats(), kMagnitudes), hn::Set(Floats(), scale));
+  }
+  HWY_INLINE Vector scaled(Ints low_nibbles) const {
+    const hn::Rebind<std::int32_t, Floats> ints;
+    const auto sign = hn::ShiftLeft<28>(hn::And(low_nibbles, hn::Set(ints, 8)));
+    return hn::Or(hn::TableLookupLanes(magnitudes_, hn::Indices256<float>{low_nibbles.raw}),
+                  hn::BitCast(Floats(), sign));
+  }
+  Vector magnitudes_;
 #else
   HWY_INLINE void set_scale(float scale) { scale_ = hn::Set(Floats(), scale); }
   HWY_INLINE Vector scaled(Ints low_nibbles) const {
