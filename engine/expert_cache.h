@@ -5,7 +5,7 @@
 //   do {
 //     cache.next_wave();                     // brings in what fits beside each other: one wave when all does
 //     run(device, ExpertFfn{..., .slot_of_expert = cache.wave_table(), .slots = cache.slots(), ...});
-//   } while (cache.is_wave_left());
+//   } while (!cache.is_last_wave());
 #pragma once
 
 #include <cstdint>

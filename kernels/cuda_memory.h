@@ -17,7 +17,6 @@ std::shared_ptr<std::byte> cuda_allocate_shared(Cuda& cuda, std::int64_t bytes);
 
 // device_memory.h
 void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes);
-int cuda_scratch_growths(Cuda& cuda);
 std::int64_t cuda_free_bytes(Cuda& cuda);
 std::int64_t cuda_host_waits();
 

@@ -127,7 +127,6 @@ void cuda_reserve_scratch(Cuda& cuda, std::int64_t bytes) {
   cuda.state().scratch(static_cast<std::size_t>(bytes));
 }
 std::int64_t cuda_host_waits() { return waits; }
-int cuda_scratch_growths(Cuda& cuda) { return cuda.state().scratch_generation; }
 std::int64_t cuda_free_bytes(Cuda& cuda) {
   std::size_t free = 0;
   std::size_t all = 0;

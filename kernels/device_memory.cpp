@@ -8,12 +8,10 @@ namespace moetune {
 namespace {
 
 void reserve(Cpu&, std::int64_t) {}
-int growths(Cpu&) { return 0; }
 std::int64_t free_bytes(Cpu&) { return 0; }
 std::int64_t waits(Cpu&) { return 0; }
 #if MOETUNE_HAS_CUDA
 void reserve(Cuda& cuda, std::int64_t bytes) { cuda_reserve_scratch(cuda, bytes); }
-int growths(Cuda& cuda) { return cuda_scratch_growths(cuda); }
 std::int64_t free_bytes(Cuda& cuda) { return cuda_free_bytes(cuda); }
 std::int64_t waits(Cuda&) { return cuda_host_waits(); }
 #endif
@@ -22,9 +20,6 @@ std::int64_t waits(Cuda&) { return cuda_host_waits(); }
 
 void reserve_scratch(Device& device, std::int64_t bytes) {
   std::visit([&](auto& on) { reserve(on, bytes); }, device);
-}
-int scratch_growths(Device& device) {
-  return std::visit([](auto& on) { return growths(on); }, device);
 }
 std::int64_t host_waits(Device& device) {
   return std::visit([](auto& on) { return waits(on); }, device);

@@ -11,8 +11,6 @@ namespace moetune {
 // Memory that ops take for their intermediate results grows when an op needs more, which waits for the device and makes graphs
 // stale. Taken beforehand, it is part of a plan. Throws std::bad_alloc.
 void reserve_scratch(Device& device, std::int64_t bytes);
-// How often it has grown: the same before and after a run that was planned well.
-int scratch_growths(Device& device);
 
 // How often this process has waited for a GPU so far: for a result, or for everything enqueued. 0 on a CPU.
 std::int64_t host_waits(Device& device);

@@ -1,5 +1,5 @@
 // Which NVTX range of ours something in another profiler's trace was launched in. A kernel of a graph belongs
-// to the range that was open when its node was captured: replays come without any. Start at of_node().
+// to the range that was open when its node was captured: replays come without any. Start at of().
 #pragma once
 
 #include <cstdint>

@@ -135,7 +135,7 @@ struct Eight<__nv_fp8_e4m3> : EightBytes<__nv_fp8_e4m3> {
   }
 };
 
-// The scale of a row whose largest magnitude this is, and one of its numbers; kernels/quantize_row.h says the
+// The scale of a row whose largest magnitude this is, and one of its numbers; kernels/attention.cpp says the
 // same for a CPU.
 __device__ __forceinline__ float cache_scale(float largest) { return largest / 127.0F; }
 template <class Number>

@@ -1,5 +1,5 @@
 // The numbers of a generated matrix on the device: the same draws and the same roundings as generate.cpp, by
-// instructions that round as IEEE says, whatever the compiler would like to contract. Start at eight_draws().
+// instructions that round as IEEE says, whatever the compiler would like to contract. Start at take_draws().
 #pragma once
 
 #include <cuda_fp8.h>

@@ -2,7 +2,7 @@
 // for the experts of a plan one after the other or for one matrix and all tokens. An item is 128 rows of
 // weights and up to 256 columns (rows of activations) of one expert; blocks stay and walk over the items, all
 // columns of the same weights together, so that weights come from memory once. Two kernels: prompt_hopper.cuh
-// (wgmma) and prompt_portable.cuh (mma.sync). Start at prompt_gemm().
+// (wgmma) and prompt_portable.cu (mma.sync). Start at prompt_gemm().
 #pragma once
 
 #include "kernels/cuda/prompt_rows.cuh"
