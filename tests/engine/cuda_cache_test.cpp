@@ -356,6 +356,30 @@ TEST_P(CudaCache, CountsWhatTheCpuEngineCounts) {
   }
 }
 
+TEST_P(CudaCache, GoesOnFromWhatTheHostHasPlaced) {
+  Engine resident = engine(options({}));
+  const std::vector<float> logits = teacher_forced(resident, expected_.ids, 1);
+  std::vector<Engine::HotExpert> hot;
+  for (std::int32_t expert = 0; expert < spec().experts; ++expert)
+    for (int layer = 0; layer < spec().layers; ++layer)
+      if (spec().moe_layers[static_cast<std::size_t>(layer)]) hot.push_back({layer, expert});
+  for (const char* policy : kPolicies) {
+    RunStats stats[2];
+    for (const int on_device : {0, 1}) {
+      Engine cached =
+          engine(options({{"miss", on_device != 0 ? "pull" : "dma"}, {"cache_policy", policy}}, about_half()));
+      cached.prewarm_experts(hot);
+      EXPECT_EQ(cached.stats().expert_misses, 0) << policy << ": prewarming is no miss";
+      expect_identical(teacher_forced(cached, expected_.ids, 1), logits, policy);
+      stats[on_device] = cached.stats();
+    }
+    EXPECT_GT(stats[1].expert_hits, 0) << policy;
+    EXPECT_EQ(stats[1].expert_hits, stats[0].expert_hits) << policy;
+    EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << policy;
+    EXPECT_EQ(stats[1].expert_evictions, stats[0].expert_evictions) << policy;
+  }
+}
+
 // Scores are rounded elsewhere: with the same experts the weights differ by that only.
 TEST_P(CudaCache, RoutingOnTheHostIsTheSameUpToRounding) {
   Engine there = engine(options({}));
