@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/feed_forward.h"
+#include "engine/router.h"
 #include "engine/rank.h"
 
 namespace moetune {

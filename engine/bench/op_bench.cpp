@@ -17,6 +17,7 @@
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
 #include "engine/presets.h"
+#include "engine/router.h"
 #include "kernels/attention.h"
 #include "kernels/expert_ffn.h"
 #include "kernels/feed_forward.h"
@@ -276,7 +277,7 @@ void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tok
                                       .runs = rank.runs});
   }
   if (op == "routed") return run_op("router", layer, tokens), run_op("experts", layer, tokens);
-  if (op == "router") return run_router(rank, weights, layer.index, layer.moe_index, tokens);
+  if (op == "router") return void(route(rank, weights, layer.index, layer.moe_index, tokens));
   if (op == "experts") return run_resident_experts(rank, normed, layer.moe_index, residual);
   if (op == "shared") return run_shared_experts(rank, weights, normed, residual);
   if (op == "head")

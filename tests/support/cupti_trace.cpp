@@ -10,8 +10,7 @@
 #endif
 
 #if MOETUNE_HAS_CUPTI_HEADER
-#include <cupti.h>
-#include <dlfcn.h>
+#include "kernels/cuda/cupti_library.cuh"
 #endif
 
 namespace moetune::testing {
@@ -37,47 +36,7 @@ constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTI
                                          CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_MEMCPY};
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 
-struct Cupti {
-  std::string problem;
-  decltype(&cuptiActivityEnable) enable = nullptr;
-  decltype(&cuptiActivityDisable) disable = nullptr;
-  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
-  decltype(&cuptiActivityFlushAll) flush = nullptr;
-  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
-  decltype(&cuptiActivityGetNumDroppedRecords) dropped = nullptr;
-  decltype(&cuptiGetCallbackName) callback_name = nullptr;
-
-  Cupti() {
-    void* library = nullptr;
-    for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so"})
-      if (library = dlopen(name, RTLD_NOW); library != nullptr) break;
-    if (library == nullptr) {
-      problem = dlerror();
-      return;
-    }
-    const auto load = [&](const char* name, auto& function) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      if (function == nullptr) problem = std::string("CUPTI without ") + name;
-    };
-    load("cuptiActivityEnable", enable);
-    load("cuptiActivityDisable", disable);
-    load("cuptiActivityRegisterCallbacks", register_callbacks);
-    load("cuptiActivityFlushAll", flush);
-    load("cuptiActivityGetNextRecord", next_record);
-    load("cuptiActivityGetNumDroppedRecords", dropped);
-    load("cuptiGetCallbackName", callback_name);
-  }
-};
-
-const Cupti& cupti() {
-  static const Cupti loaded;
-  return loaded;
-}
-
-void try_cupti(CUptiResult result, const char* what) {
-  if (result != CUPTI_SUCCESS)
-    throw std::runtime_error(std::string("CUPTI: ") + what + " failed with " + std::to_string(result));
-}
+const cuda::CuptiLibrary& cupti() { return cuda::CuptiLibrary::get(); }
 
 std::mutex mutex;  // buffers come back on a thread of CUPTI's
 CudaCalls found;
@@ -121,19 +80,19 @@ std::string why_no_cupti() { return cupti().problem; }
 
 void start_cupti_trace() {
   static const bool registered = [] {
-    try_cupti(cupti().register_callbacks(give_buffer, take_buffer), "register callbacks");
+    cupti().check(cupti().register_callbacks(give_buffer, take_buffer), "register callbacks");
     return true;
   }();
   static_cast<void>(registered);
-  for (const CUpti_ActivityKind kind : kKinds) try_cupti(cupti().enable(kind), "enable");
-  try_cupti(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "flush");
+  for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().enable(kind), "enable");
+  cupti().check(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "flush");
   const std::lock_guard lock(mutex);
   found = {};
 }
 
 CudaCalls finish_cupti_trace() {
-  for (const CUpti_ActivityKind kind : kKinds) try_cupti(cupti().disable(kind), "disable");
-  try_cupti(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "flush");
+  for (const CUpti_ActivityKind kind : kKinds) cupti().check(cupti().disable(kind), "disable");
+  cupti().check(cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "flush");
   const std::lock_guard lock(mutex);
   return found;
 }
