@@ -9,6 +9,8 @@
 
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "engine/pinned_pool.h"
+#include "engine/probe.h"
 #include "kernels/device.h"
 #include "tests/support/forced_routing.h"
 #include "tests/support/golden.h"
@@ -457,8 +459,29 @@ TEST(CudaCacheRefusals, AreAboutSlotsAndPinnedMemory) {
   const ModelSpec large = spec_of(*open_checkpoint("qwen3-30b-a3b"));  // 54 GiB of experts in bf16
   EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}}), "miss");
   EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
-  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"expert_quant", "int4"}}), "");
-  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}), "");
+  const auto where_it_fits = [](std::int64_t gib) { return gib << 30 <= host_store_limit() ? "" : "miss"; };
+  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"expert_quant", "int4"}}), where_it_fits(14));
+  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}), where_it_fits(14));
+}
+
+// The host's own copy is not folded away, nor read from a file.
+TEST(CudaCacheRefusals, AreAboutTheHostsMemory) {
+  EXPECT_EQ(host_store_limit(), usable_memory_bytes() / 4 * 3);
+  ModelSpec spec = golden("tiny_moe").checkpoint->spec();
+  const Settings on_host = {{"expert_cache", "0.5"}, {"miss", "cpu"}};
+  EngineOptions options = default_options(DeviceKind::cuda);
+  options.expert_quant = NumberType::bf16;
+  for (const auto& [knob, value] : on_host) set_knob(options, knob, value);
+  EXPECT_TRUE(may_pin_experts(spec, options));
+  EXPECT_EQ(objection(spec, on_host), "");
+  // As many experts as two copies of have no room, and then not even one.
+  const std::int64_t per_expert = host_experts_bytes(spec, options) / spec.experts;
+  spec.is_synthetic = false;
+  spec.experts = static_cast<int>(std::min<std::int64_t>(host_store_limit() / per_expert, 1 << 30) - 8);
+  EXPECT_FALSE(may_pin_experts(spec, options)) << "beside the host's own copy";
+  EXPECT_EQ(objection(spec, on_host), "");
+  spec.experts += 16;
+  EXPECT_EQ(objection(spec, on_host), "miss");
 }
 
 }  // namespace
