@@ -65,6 +65,7 @@ TEST(TraceReport, PredictsAStepByWhatIsMissingAndByTheWayItIsHandled) {
   std::string text = tables_of(report);
   std::ranges::replace(text, '\n', ' ');  // it is wrapped
   EXPECT_NE(text.find("dma costs less than pull where 1 or more of 1 experts"), std::string::npos) << text;
+  EXPECT_NE(text.find("Cheapest for a layer by missing experts: cpu up to 1."), std::string::npos) << text;
 }
 
 TEST(TraceReport, SaysNothingOfAGpuWhereThereIsNone) {
