@@ -71,7 +71,7 @@ router() {
 trace() {
   echo '{"name": "chat", "prompt_tokens": 64, "output_tokens": 32, "sequences": 1}' > "$out/short.json"
   "$(program moetune)" trace --device cuda --model deepseek-v2-lite:fold=13 --set expert_quant=int4 --workload "$out/short.json" \
-    --sequences 2 --json --quiet > "$out/trace.json" 2>> "$out/failed.txt" || { failed trace $?; return; }
+    --sequences 2 --json --quiet --space-out "$out/traced-space.json" > "$out/trace.json" 2>> "$out/failed.txt" || { failed trace $?; return; }
   python3 "$(dirname "$0")/misses.py" --compact "$out/trace.json" > "$out/trace-v2lite-int4.json"
   rm -f "$out/trace.json" "$out/short.json"
 }
