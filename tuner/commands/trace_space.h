@@ -11,8 +11,8 @@
 
 namespace moetune {
 
-// A way whose predicted step takes so many times the best way's is not searched. Predictions were within 10 % for dma
-// and pull, within 17 % for cpu, whose copies hide behind it (reports/h200).
+// A way whose predicted step takes more times the best way's is not searched. How far predictions were off:
+// reports/decisions/0019.
 inline constexpr double most_behind = 1.25;
 
 // A space document (search_spaces/search_space.schema.json). settings: knobs that the trace was taken with; they stay as
