@@ -14,6 +14,7 @@
 #include "tests/support/child_program.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tuner/support/steady_calendar.h"
 
 namespace moetune {
 namespace {
@@ -38,6 +39,7 @@ class TrialRunnerTest : public testing::Test {
     made.setup = std::move(setup);
     made.trial_limit_seconds = 60.0;
     made.setup_limit_seconds = 60.0;
+    made.calendar = steady_calendar;
     made.on_message = [this](const std::string& line) { messages += line + "\n"; };
     made.on_progress = [this](const std::string& words) { progress += words + "\n"; };
     return made;
@@ -196,11 +198,7 @@ TEST_F(TrialRunnerTest, AClockThatJumpsIsNamedAndChangesNoTime) {
     messages.clear();
     TrialRunnerSettings with = settings({});
     int looks = 0;
-    with.calendar = [&] {
-      const auto running = std::chrono::duration_cast<std::chrono::system_clock::duration>(
-          std::chrono::steady_clock::now().time_since_epoch());
-      return std::chrono::system_clock::time_point(running) + jump_seconds * 1s * looks++;
-    };
+    with.calendar = [&] { return steady_calendar() + jump_seconds * 1s * looks++; };
     const auto trial = TrialRunner(with, interruption).run(3, configuration, 1);
     ASSERT_TRUE(trial);
     EXPECT_EQ(trial->outcome, Outcome::ok);

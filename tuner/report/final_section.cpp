@@ -8,6 +8,7 @@
 #include "tuner/metric_facts.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/metric_column.h"
+#include "tuner/slowdown.h"
 
 namespace moetune {
 namespace {
