@@ -9,7 +9,8 @@ namespace {
 
 LaunchProfile of_gpu() {
   LaunchProfile profile;
-  profile.hardware = {.device = "NVIDIA H200", .gpu_count = 1};
+  profile.hardware.device = "NVIDIA H200";
+  profile.hardware.gpu_count = 1;
   profile.hardware.compute_capability = "9.0";
   profile.hardware.cpu_name = "Example 9000";
   profile.hardware.cpu_cores = 16;
