@@ -85,7 +85,8 @@ std::string missing_rounds(const NightlyPoint& baseline) {
     if (std::ssize(baseline.rounds_now) < fewest_rounds) return given;
     return given + ", but neighbours among these or the profile's are so alike that they count as a few";
   }
-  return fmt::format("The profile holds {} of its final round (a tune of this build keeps them)",
+  return fmt::format("The profile holds {} of its final round (a tune with a larger --budget, or 'moetune ci --retune "
+                     "--out PROFILE', makes one that holds enough)",
                      counted(baseline.rounds_then.size(), "round"));
 }
 

@@ -242,6 +242,8 @@ TEST(MovedKnobs, AreThoseInWhichPairsDifferWhoseRatioChanged) {
   for (NightlyPoint& each : few) each.rounds_now.resize(1);
   compare_rounds(few, objective);
   EXPECT_TRUE(moved_knobs(few, objective, 0.05).names.empty()) << "not beyond doubt";
+  EXPECT_EQ(moved_knobs(few, objective, 0.05).pairs_compared, 0) << "which is not the same as: none moved";
+  EXPECT_GT(moved_knobs(night(1.0, 1.0, 1.0).points, objective, 0.05).pairs_compared, 0);
 }
 
 TEST(MovedKnobs, AFailureMakesSuspectsOfWhatDiffersFromTheDefault) {

@@ -18,8 +18,11 @@
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
 #include "tuner/commands/tonight.h"
+#include "tuner/counted.h"
 #include "tuner/durable_file.h"
+#include "tuner/launch_profile.h"
 #include "tuner/nightly_record.h"
+#include "tuner/slowdown.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
@@ -64,6 +67,16 @@ NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const 
   return input;
 }
 
+// Said before the minute is spent; what fails or misses the gate is still found. Empty: there are enough.
+std::string too_few_rounds(const LaunchProfile& profile) {
+  if (std::ssize(profile.recommended.rounds) >= fewest_rounds) return "";
+  return fmt::format(
+      "the baseline holds {} of its final round and {} are the fewest that times can be judged by: this check can find "
+      "failures and lost accuracy, no slowdown. A tune with a larger --budget, or --retune here, makes one that can be "
+      "checked; --baseline-program needs none",
+      counted(profile.recommended.rounds.size(), "round"), fewest_rounds);
+}
+
 void print(const NightlyRecord& record, const std::string& run_path, const Console& console) {
   console.result(wrapped(fmt::format("{}: {}", name_of(record.result.verdict), record.result.reason), 80, 0));
   for (const std::string& remark : record.result.remarks) console.result(wrapped(remark, 80, 0));
@@ -90,6 +103,9 @@ ExitCode run_ci(CiOptions options) {
                           .front();
   for (const std::string& remark : study.remarks) console.log(remark);
   for (const std::string& warning : study.warnings) console.warn(warning);
+
+  if (const std::string words = too_few_rounds(baseline.profile); !words.empty() && options.baseline_program.empty())
+    console.warn(words);
 
   NightlyRecord record;
   record.started = utc_now();

@@ -102,7 +102,7 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
   record.input.points.front().rounds_beside = tonight.measured.rounds_beside;
   record.input.beside_failure = tonight.measured.beside_failure;
   compare_rounds(record.input.points, record.input.objective);
-  for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu()})
+  for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu(), watch.arisen_since()})
     others.insert(others.end(), list.begin(), list.end());
   if (input.judges_beside_other_work && !others.empty())
     console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));

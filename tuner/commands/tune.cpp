@@ -238,13 +238,19 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   outcome.document["interrupted"] = interrupted;
   const std::vector<std::string> on_processors = neighbours.on_processors();
   const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
+  const std::vector<std::string> arisen = neighbours.arisen_since();
   outcome.document["other_work"] = on_processors;
   for (const std::string& other : on_gpu) outcome.document["other_work"].push_back(other);
+  outcome.document["arisen"] = arisen;
   if (!on_processors.empty())
     console.warn(fmt::format("moetune: other work ran beside it: {}. Turns of one pass share that, so their ratios hold; the times are not this "
                              "machine's alone", fmt::join(on_processors, ", ")));
   if (!on_gpu.empty()) {
     console.warn(fmt::format("moetune: indeterminate: {} came while it was measured", fmt::join(on_gpu, ", ")));
+    outcome.code = ExitCode::indeterminate;
+  }
+  if (!arisen.empty()) {
+    console.warn(fmt::format("moetune: indeterminate: while it was measured this arose: {}", fmt::join(arisen, "; ")));
     outcome.code = ExitCode::indeterminate;
   }
   if (interrupted) {
