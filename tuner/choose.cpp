@@ -294,7 +294,8 @@ class Choice {
         {},
         fmt::format(
             "No recommendation: none of {} measured configurations meets the {} gate. The nearest, {}; {}.",
-            all_.size(), input_.gate.name, named(nearest), gate_text(nearest, input_)),
+            all_.size(), input_.gate.name, named(nearest), gate_text(nearest, input_)) +
+            (nearest.gate.verdict == GateVerdict::unknown ? " '--gate none' recommends by speed alone." : ""),
         nearest.trial->number,
         gate_text(nearest, input_)};
   }
