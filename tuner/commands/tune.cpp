@@ -15,6 +15,7 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
 #include "tuner/commands/box_facts_of.h"
+#include "tuner/commands/cheapest_configurations.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
@@ -36,6 +37,7 @@
 #include "tuner/report/front_plot.h"
 #include "tuner/run_directory.h"
 #include "tuner/searcher.h"
+#include "tuner/searchers/after_failed_default.h"
 #include "tuner/targets/arrivals.h"
 #include "tuner/terminal.h"
 #include "tuner/trial_log.h"
@@ -46,6 +48,8 @@ namespace {
 
 constexpr auto default_objectives = "tpot_ms,kl_mean,device_bytes";
 constexpr auto synthetic_objectives = "tpot_ms,output_snr_db,device_bytes";
+
+constexpr std::size_t tried_after_failed_default = 4;
 
 struct TuneOptions {
   CommonOptions common;
@@ -121,10 +125,10 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
 // The trials are what a run goes by: where the folder has lost the rate of arrivals that they were measured at, they give it
 // back. Returns why they could not; empty: they did, or there was nothing to do.
 std::string keep_arrival_rate(const std::string& folder, std::span<const Trial> trials) {
-  if (read_arrival_rate(folder) > 0.0) return "";
+  if (read_arrival_rate(folder).per_s > 0.0) return "";
   for (const Trial& trial : trials)
     if (const auto rate = trial.metrics.find("arrivals_per_s"); rate != trial.metrics.end())
-      return write_arrival_rate(folder, rate->second.value);
+      return write_arrival_rate(folder, {rate->second.value, rate->second.stopped});
   return "";
 }
 
@@ -173,7 +177,6 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   const SearchSpace space = space_for(study, options.space);
   const LegalSet legal = legal_set(study, space);
   const Configuration default_one = default_configuration(study, space);
-  const auto searcher = make_searcher(options.searcher, {space, legal, objectives, options.common.seed});
   const std::vector<Finding> findings = box_findings(options, study);
   if (const std::optional<StudyOutcome> stopped = stopped_by(findings, options)) return *stopped;
   RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
@@ -216,10 +219,18 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     if (!console.quiet) progress.message(line);
   };
   request.stops_before_final_round = seat != nullptr;
+  study = with_run_limit(std::move(study), options.target.run_limit_seconds(options.timing_seconds, options.budget_seconds));
   TrialRunnerSettings runner_settings =
       options.target.runner_settings(study, options.timing_seconds, options.budget_seconds);
   runner_settings.seat = seat;
-  const TuneResult result = tune(request, *searcher, log, runner_settings, interruption);
+  const auto cheapest = [&] {
+    std::vector<Configuration> next = cheapest_configurations(study, space, legal, default_one, gate, tried_after_failed_default);
+    if (!next.empty())
+      progress.message("the default configuration cannot be measured: next come those that move the fewest bytes per step");
+    return next;
+  };
+  AfterFailedDefaultSearcher searcher(default_one, cheapest, make_searcher(options.searcher, {space, legal, objectives, options.common.seed}));
+  const TuneResult result = tune(request, searcher, log, runner_settings, interruption);
   progress.clear();
 
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
