@@ -4,6 +4,7 @@
 #include "engine/miss_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -239,6 +240,11 @@ std::optional<int> cheaper_from(const MissCosts::Way& way, const MissCosts::Way&
   std::optional<int> from;
   for (int missing = most; missing >= 0 && way.us(missing) < other.us(missing); --missing) from = missing;
   return from;
+}
+
+MissHandling cheapest_of(const MissCosts& costs, double missing) {
+  constexpr std::array kWays = {MissHandling::pull, MissHandling::dma, MissHandling::cpu};
+  return *std::ranges::min_element(kWays, {}, [&](MissHandling way) { return costs.of(way).us(missing); });
 }
 
 MissCosts::Way measure_miss_cost(MissHandling way, Device& device, Cpu& host, const ExpertsOutside& experts) {

@@ -4,10 +4,12 @@
 python3 reports/h200/misses.py           writes MISSES.md from the data
 python3 reports/h200/misses.py --check   exit 1 when MISSES.md is not what the data says
 python3 reports/h200/misses.py --of DIR  prints what the data in another folder says
+python3 reports/h200/misses.py --compact FILE  what is kept of a `moetune trace --json`
 
-Data, written by run_cache.sh: cache-miss.txt (cuda_cache_bench miss) and cache-*.txt (cuda_cache_size_bench), of which those that
+Data, written by run_cache.sh: cache-miss.txt (cuda_cache_bench miss), trace-*.json and cache-*.txt (cuda_cache_size_bench), of which those that
 begin with "# By a bench before" or "# Before" are of an older build: step times are then compared with what it predicted.
 """
+import json
 import pathlib
 import re
 import sys
@@ -17,6 +19,7 @@ HEAD = ["shape", "type", "MB", "way", "layer_us", "missing_layer_us", "miss_us",
 NAMES = {"qwen3": "Qwen3-30B-A3B", "v2lite": "DeepSeek-V2-Lite", "gptoss": "gpt-oss-120b", "mixtral": "Mixtral-8x7B", "v3": "DeepSeek-V3"}
 MOST_OFF_PERCENT = 10.0
 MANY_HITS_PERCENT = 95.0
+MOST_HIT_POINTS_OFF, MOST_STEP_PERCENT_OFF = 0.2, 5.0  # of what a trace predicts
 
 
 def table(head, rows):
@@ -109,6 +112,22 @@ def race_rows(folder):
                 yield [NAMES[name], pull.size, f"{pull.hits:.1f} %", f"{pull.ms:.3f}", f"{dma.ms:.3f}", "pull" if pull.ms < dma.ms else "dma"]
 
 
+def trace_rows(folder):
+    for path in sorted(folder.glob("trace-*.json")):
+        document = json.loads(path.read_text())
+        for size in document["checked"]["sizes"]:
+            hit, step = size["hit"], size["step_ms"]
+            points, percent = 100 * (hit["predicted"] - hit["measured"]), 100 * (step["predicted"] / step["measured"] - 1)
+            holds = abs(points) <= MOST_HIT_POINTS_OFF and abs(percent) <= MOST_STEP_PERCENT_OFF
+            yield [document["model"], str(size["slots"]), f"{100 * hit['predicted']:.2f} %", f"{100 * hit['measured']:.2f} %",
+                   f"{step['predicted']:.3f}", f"{step['measured']:.3f}", f"{percent:+.1f} %", "yes" if holds else "no"]
+
+
+def compact(path):
+    document = json.loads(pathlib.Path(path).read_text())
+    return json.dumps({key: document[key] for key in ("model", "text", "trace", "checked")}, indent=1)
+
+
 def text_of(folder):
     lines = ["# What a missing expert costs", "",
              "One H200, PCIe 5. A step over an expert cache is predicted to take the resident step + layers x a + layers that miss x b +",
@@ -126,13 +145,21 @@ def text_of(folder):
               "Means over tokens, one sequence; the farthest that any of the sizes is off.", "",
               *table(["model", "miss", "sizes", "hits", "off by", f"within {MOST_OFF_PERCENT:.0f} %", "build"], step_rows(folder)), "",
               f"## pull against dma at {MANY_HITS_PERCENT:.0f} % hits and more", "",
-              *table(["model", "share of the experts in slots", "hits", "pull, ms a token", "dma, ms", "faster"], race_rows(folder)), ""]
+              *table(["model", "share of the experts in slots", "hits", "pull, ms a token", "dma, ms", "faster"], race_rows(folder)), "",
+              "## Sizes of an lru cache that `trace` predicts, and then measures", ""]
+    checked = list(trace_rows(folder))
+    holds = f"within {MOST_HIT_POINTS_OFF} points and {MOST_STEP_PERCENT_OFF:.0f} %"
+    lines += [*table(["model", "slots", "hits, predicted", "measured", "step, predicted, ms", "measured", "off by", holds], checked)] if checked else ["Not measured on this card."]
+    lines += [""]
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--of"]:
         print(text_of(pathlib.Path(sys.argv[2])))
+        sys.exit()
+    if sys.argv[1:2] == ["--compact"]:
+        print(compact(sys.argv[2]))
         sys.exit()
     target = HERE / "MISSES.md"
     text = text_of(HERE)
