@@ -181,6 +181,12 @@ NightlyResult judge_nightly(const NightlyInput& input) {
       judge(baseline.then, input.gate).verdict == GateVerdict::met)
     return conclude(NightlyVerdict::regression,
                     fmt::format("The baseline's configuration {}; then it met it.", gate.words));
+  if (!input.other_work_then.empty() && !is_against_program(baseline))
+    return conclude(NightlyVerdict::indeterminate,
+                    fmt::format("The baseline was measured beside other work ({}), so that its times are not this machine's "
+                                "alone. A tune on a quiet machine, or 'moetune ci --retune --out PROFILE', makes one to "
+                                "compare with; --baseline-program needs none.",
+                                fmt::join(input.other_work_then, ", ")));
   if (!baseline.slowdown || !baseline.slowdown->interval)
     return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} independent ones are the fewest that can be judged.",
                                                                missing_rounds(baseline), fewest_rounds));

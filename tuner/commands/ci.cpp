@@ -64,6 +64,7 @@ NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const 
   input.objective = objectives_named(baseline.profile.objectives.front()).front();
   input.gate = gate_named(baseline.profile.gate);
   input.staleness = staleness;
+  if (!options.judges_beside_other_work) input.other_work_then = baseline.profile.other_work;
   return input;
 }
 
@@ -106,6 +107,9 @@ ExitCode run_ci(CiOptions options) {
 
   if (const std::string words = too_few_rounds(baseline.profile); !words.empty() && options.baseline_program.empty())
     console.warn(words);
+
+  if (options.judges_beside_other_work && !baseline.profile.other_work.empty())
+    console.warn(fmt::format("judged although other work ran beside the baseline: {}", fmt::join(baseline.profile.other_work, ", ")));
 
   NightlyRecord record;
   record.started = utc_now();
@@ -155,6 +159,7 @@ ExitCode run_ci(CiOptions options) {
                       .is_whole_search = options.budget_seconds.has_value(),
                       .measuring_seconds = options.measuring_seconds,
                       .run_path = run_path,
+                      .other_work = tonight->other_work,
                       .command_line = options.command_line};
     document["retune"] = retune(input, *retune_output, console, interruption);
     if (interruption.requested()) return ExitCode::interrupted;

@@ -131,6 +131,7 @@ nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Cons
     console.warn("no new profile: nothing could be recommended");
     return document;
   }
+  profile->other_work = input.other_work;
   const std::string diff = profile_diff(input.baseline.profile, *profile);
   finish(output.profile, to_json_value(*profile).dump(2) + "\n");
   finish(output.diff, diff);

@@ -31,6 +31,7 @@ struct RetuneInput {
   bool is_whole_search = false;     // the check was one: its profile is the new one
   double measuring_seconds = 60.0;  // of the check; a search may take three times as long
   std::string run_path;
+  std::vector<std::string> other_work;  // that ran beside the check and was judged beside
   std::vector<std::string> command_line;
 };
 

@@ -33,6 +33,7 @@
 #include "tuner/doctor/box_json.h"
 #include "tuner/interruption.h"
 #include "tuner/json_facts.h"
+#include "tuner/other_work_file.h"
 #include "tuner/progress.h"
 #include "tuner/report/front_plot.h"
 #include "tuner/run_directory.h"
@@ -235,6 +236,10 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
 
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
+  const std::vector<std::string> on_processors = neighbours.on_processors();
+  const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
+  const std::vector<std::string> arisen = neighbours.arisen_since();
+  for (const auto& list : {on_processors, on_gpu, arisen}) add_other_work(run.path(), list);
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
   console.result(fmt::format(
@@ -247,9 +252,6 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
   outcome.document["interrupted"] = interrupted;
-  const std::vector<std::string> on_processors = neighbours.on_processors();
-  const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
-  const std::vector<std::string> arisen = neighbours.arisen_since();
   outcome.document["other_work"] = on_processors;
   for (const std::string& other : on_gpu) outcome.document["other_work"].push_back(other);
   outcome.document["arisen"] = arisen;

@@ -42,6 +42,13 @@ TEST(Markdown, HoldsFrontDefaultFailuresMachineAndCommands) {
                        "runs/example --resume\n"));
 }
 
+TEST(Markdown, SaysWhatElseRanBesideIt) {
+  RunReport report = example_report();
+  EXPECT_FALSE(has_text(to_markdown(report), "other work"));
+  report.other_work = {"make (process 7, 1.00 cores)"};
+  EXPECT_TRUE(has_text(to_markdown(report), "| other work | make (process 7, 1.00 cores): times are not this machine's alone"));
+}
+
 TEST(Markdown, SaysThatTheClockJumped) {
   RunReport report = example_report();
   EXPECT_FALSE(has_text(to_markdown(report), "system clock"));
