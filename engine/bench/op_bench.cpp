@@ -11,94 +11,26 @@
 #include <fmt/ranges.h>
 
 #include "engine/attention_layer.h"
+#include "engine/bench/layer_ops.h"
+#include "engine/bench/op_bench_model.h"
 #include "engine/dense_shapes.h"
 #include "engine/facts/error.h"
-#include "engine/feed_forward.h"
-#include "engine/memory_plan.h"
 #include "engine/option_rules.h"
-#include "engine/presets.h"
-#include "engine/router.h"
-#include "kernels/attention.h"
-#include "kernels/expert_ffn.h"
-#include "kernels/feed_forward.h"
 #include "kernels/fill.h"
 #include "kernels/graph.h"
-#include "kernels/mla_attention.h"
 #include "kernels/next_tokens.h"
-#include "kernels/norm_gemm.h"
 #include "kernels/read_memory.h"
-#include "kernels/router.h"
 #include "kernels/run.h"
 #include "kernels/tensor_rate.h"
 
 namespace moetune {
-namespace {
-
-constexpr std::int64_t kFillTokens = 256;  // of a step that fills the KV cache
-constexpr int kSmallVocabulary = 64;       // where no op needs the head
-
-bool reads_cache(const std::string& op) {
-  return op == "attention" || op == "attention_half" || op == "layer";
-}
-bool has(const std::vector<std::string>& ops, const std::string& op) {
-  return std::ranges::find(ops, op) != ops.end();
-}
-
-EngineLimits limits_of(const OpBenchSetup& setup) {
-  const bool caches = std::ranges::any_of(setup.ops, reads_cache);
-  EngineLimits limits;
-  limits.sequences = !caches || setup.is_prompt ? 1 : static_cast<int>(setup.tokens);
-  limits.context_tokens = caches ? static_cast<int>(setup.context) : 1;
-  limits.step_tokens = static_cast<int>(caches ? std::max(setup.tokens, kFillTokens) : setup.tokens);
-  limits.logit_rows = has(setup.ops, "head") ? limits.step_tokens : 1;
-  return limits;
-}
-
-// The generated model with that many layers of each kind that the ops need.
-ModelSpec with_layers(ModelSpec spec, const OpBenchSetup& setup, int layers) {
-  const auto needs = [&](std::initializer_list<const char*> ops) {
-    return std::ranges::any_of(ops, [&](const char* op) { return has(setup.ops, op); });
-  };
-  const bool routes = spec.moe_layer_count() > 0;
-  const bool needs_any =
-      needs({"attention", "attention_half", "router", "experts", "routed", "shared", "moe", "layer"});
-  const int dense = needs({"dense"}) || (!routes && needs_any) ? layers : 0;
-  const int moe = routes && needs_any ? layers : 0;
-  spec.moe_layers.assign(static_cast<std::size_t>(dense), false);
-  spec.moe_layers.insert(spec.moe_layers.end(), static_cast<std::size_t>(moe), true);
-  if (spec.moe_layers.empty()) spec.moe_layers.push_back(routes);  // a model has a layer
-  spec.layers = static_cast<int>(spec.moe_layers.size());
-  if (!has(setup.ops, "head")) spec.vocabulary = std::min(spec.vocabulary, kSmallVocabulary);
-  spec.fold = 1;
-  return spec;
-}
-
-std::shared_ptr<const Checkpoint> fitted(const std::shared_ptr<const Checkpoint>& checkpoint,
-                                         const EngineOptions& options, const OpBenchSetup& setup) {
-  const ModelSpec& whole = checkpoint->spec();
-  if (!whole.is_synthetic) return checkpoint;
-  const std::int64_t read_bytes = has(setup.ops, "read") ? setup.wanted_layers * setup.read_bytes : 0;
-  for (int layers = setup.wanted_layers; layers >= 1; --layers) {
-    const ModelSpec spec = with_layers(whole, setup, layers);
-    const std::int64_t needed = plan_memory(spec, options, limits_of(setup)).total() + read_bytes;
-    if (setup.device_bytes > 0 && needed > setup.device_bytes) continue;
-    return std::make_shared<Checkpoint>(Preset{.spec = spec, .source = "", .seed = checkpoint->seed()});
-  }
-  const std::int64_t least =
-      plan_memory(with_layers(whole, setup, 1), options, limits_of(setup)).total() + read_bytes;
-  throw NoFeasibleConfiguration(whole.name + ": one layer needs " + std::to_string(least) + " bytes, " +
-                                std::to_string(least - setup.device_bytes) +
-                                " more than there are; fewer experts or --tokens free them");
-}
-
-}  // namespace
 
 OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
                  const OpBenchSetup& setup)
     : setup_(setup), options_(options) {
   const std::vector<std::string> accepted = op_names(checkpoint->spec());
   for (const std::string& op : setup.ops)
-    if (!has(accepted, op))
+    if (std::ranges::find(accepted, op) == accepted.end())
       throw InputError("--op", fmt::format("'{}' is no op of {}", op, checkpoint->spec().name),
                        fmt::format("{}", fmt::join(accepted, ", ")));
   checkpoint_ = fitted(checkpoint, options, setup);
@@ -110,7 +42,7 @@ OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const Engi
   std::normal_distribution<float> normal;
   start_.resize(static_cast<std::size_t>(setup.tokens * spec_->hidden));
   for (float& value : start_) value = normal(random);
-  if (has(setup.ops, "read")) make_read_block();
+  if (asks_for(setup.ops, "read")) make_read_block();
   if (std::ranges::any_of(setup.ops, reads_cache)) fill_kv_cache();
 }
 
@@ -202,9 +134,9 @@ void OpBench::set_residual(std::int64_t tokens) {
                  tokens * spec_->hidden * 4);
 }
 
-std::vector<OpBench::Layer> OpBench::layers_for(const std::string& op) const {
+std::vector<BenchLayer> OpBench::layers_for(const std::string& op) const {
   const bool routes = op != "dense" && spec_->moe_layer_count() > 0;
-  std::vector<Layer> layers;
+  std::vector<BenchLayer> layers;
   int moe_index = 0;
   for (int layer = 0; layer < spec_->layers; ++layer) {
     const bool is_moe = spec_->moe_layers[static_cast<std::size_t>(layer)];
@@ -219,101 +151,16 @@ std::vector<OpBench::Layer> OpBench::layers_for(const std::string& op) const {
 }
 
 // What an op takes for given is there, from the ops before it in a layer.
-void OpBench::run_before(const std::string& op, const Layer& layer, std::int64_t tokens) {
+void OpBench::run_before(const std::string& op, const BenchLayer& layer, std::int64_t tokens) {
   if (op == "attention") run_op("attention_half", layer, tokens);
   if (op == "experts" || op == "shared") run_op("router", layer, tokens);
 }
 
-void OpBench::run_op(const std::string& op, const Layer& layer, std::int64_t tokens) {
-  Rank& rank = *rank_;
-  rank.runs = setup_.is_prompt ? 1 : static_cast<int>(tokens);
-  const ModelSpec& spec = *spec_;
-  Scratch& scratch = rank.scratch;
-  if (op == "read") {
-    const std::int64_t bytes = setup_.read_bytes;
-    const auto offset = static_cast<std::int64_t>(layer.index % setup_.wanted_layers) * bytes;
-    return run(rank.device,
-               ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
-  }
-  const LayerWeights& weights = rank.weights.layers[static_cast<std::size_t>(layer.index)];
-  const Tensor residual = first_rows(scratch.residual, {tokens, spec.hidden});
-  const Tensor normed = first_rows(scratch.normed, {tokens, spec.hidden});
-  if (op == "attention_half") return attend(rank, weights, layer.index, tokens, !setup_.is_prompt);
-  if (op == "moe") return mixture_of_experts(rank, weights, layer.index, layer.moe_index, tokens);
-  if (op == "dense") return feed_forward(rank, weights, tokens);
-  if (op == "layer") {
-    attend(rank, weights, layer.index, tokens, !setup_.is_prompt);
-    return spec.moe_layers[static_cast<std::size_t>(layer.index)] ? run_op("moe", layer, tokens)
-                                                                  : feed_forward(rank, weights, tokens);
-  }
-  if (op == "attention") {
-    const Tensor sequences = first_rows(scratch.sequences, {tokens});
-    const Tensor positions = first_rows(scratch.positions, {tokens});
-    const std::int64_t heads = spec.heads;
-    if (spec.attention == AttentionKind::mla) {
-      const Tensor q = projected_heads(scratch, spec, rank.shard, tokens).q;
-      return run(rank.device,
-                 MlaAttention{.q_latent = first_rows(scratch.q_latent, {tokens, heads, spec.kv_lora_rank}),
-                              .q_rope = q.columns(spec.qk_nope_dim, spec.qk_rope_dim),
-                              .cache = rank.kv.keys(layer.index),
-                              .scales = rank.kv.key_scales(layer.index),
-                              .sequences = sequences,
-                              .positions = positions,
-                              .y = first_rows(scratch.attended_latent, {tokens, heads, spec.kv_lora_rank}),
-                              .scale = rank.weights.softmax_scale,
-                              .runs = rank.runs});
-    }
-    return run(rank.device, Attention{.q = projected_heads(scratch, spec, rank.shard, tokens).q,
-                                      .k_cache = rank.kv.keys(layer.index),
-                                      .v_cache = rank.kv.values(layer.index),
-                                      .k_scales = rank.kv.key_scales(layer.index),
-                                      .v_scales = rank.kv.value_scales(layer.index),
-                                      .sequences = sequences,
-                                      .positions = positions,
-                                      .y = first_rows(scratch.attended, {tokens, heads, spec.head_dim}),
-                                      .kv_heads = spec.kv_heads,
-                                      .scale = rank.weights.softmax_scale,
-                                      .window = spec.sliding_window,
-                                      .runs = rank.runs});
-  }
-  if (op == "routed") return run_op("router", layer, tokens), run_op("experts", layer, tokens);
-  if (op == "router") return void(route(rank, weights, layer.index, layer.moe_index, tokens));
-  if (op == "experts") return run_resident_experts(rank, normed, layer.moe_index, residual);
-  if (op == "shared") return run_shared_experts(rank, weights, normed, residual);
-  if (op == "head")
-    return run(rank.device, NormGemm{.x = residual,
-                                     .norm = rank.weights.final_norm,
-                                     .normed = first_rows(scratch.wanted_rows, {tokens, spec.hidden}),
-                                     .eps = static_cast<float>(spec.rms_eps),
-                                     .parts = {{{.w = rank.weights.head,
-                                                 .y = first_rows(scratch.logits, {tokens, spec.vocabulary})},
-                                                {},
-                                                {}}}});
-  throw std::logic_error("op " + op + " cannot be run");
-}
-
-// What an op writes, the residual stream apart: that is its input too.
-std::vector<Tensor> OpBench::outputs(const std::string& op, std::int64_t tokens) const {
-  const Scratch& scratch = rank_->scratch;
-  const ModelSpec& spec = *spec_;
-  const std::int64_t heads = spec.heads;
-  const bool is_mla = spec.attention == AttentionKind::mla;
-  std::vector<Tensor> tensors;
-  const auto add = [&](const OwnedTensor& tensor, std::initializer_list<std::int64_t> shape) {
-    tensors.push_back(first_rows(tensor, shape));
-  };
-  if (op == "attention" && is_mla) add(scratch.attended_latent, {tokens, heads, spec.kv_lora_rank});
-  if (op == "attention_half" || op == "layer" || (op == "attention" && !is_mla))
-    add(scratch.attended, {tokens, heads, value_head_width(spec)});
-  if (op == "router" || op == "routed" || op == "moe" || op == "layer") {
-    if (spec.moe_layer_count() > 0) {
-      add(scratch.router_logits, {tokens, spec.experts});
-      add(scratch.expert_weights, {tokens, rank_->top_k});
-      add(scratch.normed, {tokens, spec.hidden});
-    }
-  }
-  if (op == "head") add(scratch.logits, {tokens, spec.vocabulary});
-  return tensors;
+void OpBench::run_op(const std::string& op, const BenchLayer& layer, std::int64_t tokens) {
+  if (op != "read") return run_layer_op(*rank_, op, layer, tokens, setup_.is_prompt);
+  const std::int64_t bytes = setup_.read_bytes;
+  const auto offset = static_cast<std::int64_t>(layer.index % setup_.wanted_layers) * bytes;
+  run(rank_->device, ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
 }
 
 // What is read last is what a cache holds.
@@ -330,13 +177,13 @@ void OpBench::flush_caches() {
 }
 
 void OpBench::poison(const std::string& op, std::int64_t tokens) {
-  for (const Tensor& tensor : outputs(op, tokens))
+  for (const Tensor& tensor : outputs_of(*rank_, op, tokens))
     run(rank_->device, Fill{.x = tensor, .value = std::numeric_limits<float>::quiet_NaN()});
   set_residual(tokens);
 }
 
 void OpBench::check_outputs(const std::string& op, std::int64_t tokens) {
-  std::vector<Tensor> tensors = outputs(op, tokens);
+  std::vector<Tensor> tensors = outputs_of(*rank_, op, tokens);
   tensors.push_back(first_rows(rank_->scratch.residual, {tokens, spec_->hidden}));
   std::vector<float> values;
   for (const Tensor& tensor : tensors) {
@@ -364,10 +211,10 @@ double OpBench::tensor_flops() {
 }
 
 // Distinct experts of a layer, mean over layers that see each the same tokens as in a run.
-double OpBench::touched(const std::vector<Layer>& layers, std::int64_t tokens) {
+double OpBench::touched(const std::vector<BenchLayer>& layers, std::int64_t tokens) {
   std::int64_t count = 0;
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens * rank_->top_k));
-  for (const Layer& layer : layers) {
+  for (const BenchLayer& layer : layers) {
     set_residual(tokens);
     run_op("router", layer, tokens);
     copy_to_host(rank_->device, rank_->scratch.expert_ids.view().data(), ids.data(), std::ssize(ids) * 4);
@@ -380,7 +227,7 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   if (tokens < 1 || tokens > setup_.tokens)
     throw std::logic_error("op bench: more tokens than it was set up for");
   Rank& rank = *rank_;
-  const std::vector<Layer> layers = layers_for(op);
+  const std::vector<BenchLayer> layers = layers_for(op);
   place_tokens(tokens);
   OpTiming timing;
   timing.op = op;
@@ -401,7 +248,7 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
   set_residual(tokens);
   run_before(op, layers.front(), tokens);
-  for (const Layer& layer : layers)
+  for (const BenchLayer& layer : layers)
     run_op(op, layer, tokens);  // once, so that memory has grown before a graph is recorded
   wait_for(rank.device);
   const DenseCounts before = dense_counts();
@@ -409,7 +256,7 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
   timing.dense = {dense_counts().own - before.own, dense_counts().cublas - before.cublas};
   const Graph graph(rank.device, [&] {
     run(rank.device, StartClock{ns});
-    for (const Layer& layer : layers) run_op(op, layer, tokens);
+    for (const BenchLayer& layer : layers) run_op(op, layer, tokens);
     run(rank.device, StartClock{ns + 1});
   });
   for (int i = 0; i < runs; ++i) {

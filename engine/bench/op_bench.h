@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/bench/layer_ops.h"
 #include "engine/bench/op_cost.h"
 #include "engine/checkpoint.h"
 #include "engine/rank.h"
@@ -56,24 +57,18 @@ class OpBench {
   const ModelSpec& spec() const { return *spec_; }
 
  private:
-  struct Layer {
-    int index = 0;      // of the model
-    int moe_index = 0;  // among those that route
-  };
-
   void make_rank(const EngineOptions& options);
   void make_read_block();
   void place_tokens(std::int64_t tokens);
   void fill_kv_cache();
   void set_residual(std::int64_t tokens);
-  void run_op(const std::string& op, const Layer& layer, std::int64_t tokens);
-  void run_before(const std::string& op, const Layer& layer, std::int64_t tokens);
+  void run_op(const std::string& op, const BenchLayer& layer, std::int64_t tokens);
+  void run_before(const std::string& op, const BenchLayer& layer, std::int64_t tokens);
   void flush_caches();
   void poison(const std::string& op, std::int64_t tokens);
   void check_outputs(const std::string& op, std::int64_t tokens);
-  double touched(const std::vector<Layer>& layers, std::int64_t tokens);
-  std::vector<Layer> layers_for(const std::string& op) const;
-  std::vector<Tensor> outputs(const std::string& op, std::int64_t tokens) const;
+  double touched(const std::vector<BenchLayer>& layers, std::int64_t tokens);
+  std::vector<BenchLayer> layers_for(const std::string& op) const;
 
   OpBenchSetup setup_;
   EngineOptions options_;

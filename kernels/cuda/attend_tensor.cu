@@ -9,6 +9,7 @@
 // the cache.
 #include "kernels/cuda/attend_join.cuh"
 #include "kernels/cuda/cache_number.cuh"
+#include "kernels/cuda/head_rows.cuh"
 
 #include <algorithm>
 
@@ -25,53 +26,16 @@ __device__ __forceinline__ std::uint32_t pair_of(const uint4& a, const uint4& b,
   return __byte_perm(word(a, j / 2), word(b, j / 2), j % 2 == 0 ? 0x5410 : 0x7632);
 }
 
-// A head's row, a warp wide: column lane + 32 i.
-template <int width>
-struct HeadRow {
-  static constexpr int kColumns = width / 32;
-  float v[kColumns];
-
-  __device__ __forceinline__ void load(const float* from) {
-#pragma unroll
-    for (int i = 0; i < kColumns; ++i) v[i] = from[threadIdx.x % 32 + 32 * i];
-  }
-  __device__ __forceinline__ void normalize(const HeadRow& weight, float eps) {
-    float squares = 0.0F;
-#pragma unroll
-    for (int i = 0; i < kColumns; ++i) squares += v[i] * v[i];
-    const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(width) + eps);
-#pragma unroll
-    for (int i = 0; i < kColumns; ++i) v[i] *= inverse * weight.v[i];
-  }
-  __device__ __forceinline__ void rotate(const float (&cosine)[kColumns / 2],
-                                         const float (&sine)[kColumns / 2]) {
-#pragma unroll
-    for (int i = 0; i < kColumns / 2; ++i) {
-      const float first = v[i];
-      const float second = v[i + kColumns / 2];
-      v[i] = first * cosine[i] - second * sine[i];
-      v[i + kColumns / 2] = second * cosine[i] + first * sine[i];
-    }
-  }
-  __device__ __forceinline__ float largest() const {
-    float most = 0.0F;
-#pragma unroll
-    for (int i = 0; i < kColumns; ++i) most = fmaxf(most, fabsf(v[i]));
-    return warp_max(most);
-  }
-};
-
 // Grid: (pieces, kv heads x blocks of 16 heads, tokens).
 template <int width, class Number>
 __global__ void __launch_bounds__(32 * kWarps)
     attend_tensor(AttendShape shape, AttendInputs in, Pieces pieces) {
-  using Row = HeadRow<width>;
   constexpr int kChunks = width / 32;  // of a key row: 32 elements, two products
   constexpr int kBlocks = width / 64;  // of a value row: 64 elements, eight products
   constexpr bool kScaled = kHasCacheScales<Number>;
   extern __shared__ __align__(16) float parts[];  // pushed_part()
   __shared__ __align__(16) Operand<Number> queries[kHeads][width + 8];
-  __shared__ __align__(16) Number fresh[2][width];  // the token's own key and value
+  __shared__ __align__(16) Number fresh[2][width];
   __shared__ float fresh_scale[2];
   const bool places = in.placing.is_asked;
   // What follows has weights fetched as soon as it starts: only when those of the projections in front of us
@@ -153,69 +117,11 @@ __global__ void __launch_bounds__(32 * kWarps)
     load_values(start);
   }
 
-  if (first < end) {
-    const AttendPlacing& placing = in.placing;
-    float cosine[Row::kColumns / 2];
-    float sine[Row::kColumns / 2];
-    Row query_norm;
-    Row key_norm;
-    if (places) {
-      if (placing.query_norm != nullptr) query_norm.load(placing.query_norm);
-      if (placing.key_norm != nullptr) key_norm.load(placing.key_norm);
-      if (placing.frequencies != nullptr)
-#pragma unroll
-        for (int i = 0; i < Row::kColumns / 2; ++i) {
-          // Not __sincosf: at position 100,000 its argument reduction is off by more than bf16 can hide.
-          sincosf(static_cast<float>(last) * placing.frequencies[lane + 32 * i], &sine[i], &cosine[i]);
-          sine[i] *= placing.rope_scale;
-          cosine[i] *= placing.rope_scale;
-        }
-      wait();
-    }
-    // Rows 0 .. 15: queries; 16, 17: the new key and value.
-    constexpr int kTurns = (kHeads + 2 + kWarps - 1) / kWarps;
-    Row rows[kTurns];
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int task = warp + kWarps * turn;
-      if (task < head_count)
-        rows[turn].load(in.q + token * in.q_strides.token + (first_head + task) * in.q_strides.head);
-      else if (has_fresh && task == kHeads)
-        rows[turn].load(placing.new_keys + token * placing.new_key_strides.token +
-                        kv_head * placing.new_key_strides.head);
-      else if (has_fresh && task == kHeads + 1)
-        rows[turn].load(placing.new_values + token * placing.new_value_strides.token +
-                        kv_head * placing.new_value_strides.head);
-    }
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int task = warp + kWarps * turn;
-      Row& row = rows[turn];
-      if (task < kHeads) {
-        const bool exists = task < head_count;
-        if (exists && places) {
-          if (placing.query_norm != nullptr) row.normalize(query_norm, placing.eps);
-          if (placing.frequencies != nullptr) row.rotate(cosine, sine);
-        }
-#pragma unroll
-        for (int i = 0; i < Row::kColumns; ++i)
-          queries[task][lane + 32 * i] = operand_of<Number>(exists ? row.v[i] * shape.scale : 0.0F);
-      } else if (has_fresh && task < kHeads + 2) {
-        const int which = task - kHeads;
-        if (which == 0) {
-          if (placing.key_norm != nullptr) row.normalize(key_norm, placing.eps);
-          if (placing.frequencies != nullptr) row.rotate(cosine, sine);
-        }
-        float scale = 0.0F;
-        if constexpr (kScaled) scale = cache_scale(row.largest());
-#pragma unroll
-        for (int i = 0; i < Row::kColumns; ++i) fresh[which][lane + 32 * i] = cached<Number>(row.v[i], scale);
-        if (kScaled && lane == 0) fresh_scale[which] = scale;
-      }
-    }
-  } else if (places) {
+  if (first < end)
+    stage_heads<kWarps>(HeadRows<width, kHeads, Number>{queries, fresh, fresh_scale}, shape, in,
+                        {token, last, kv_head, first_head, head_count, has_fresh}, wait);
+  else if (places)
     wait();
-  }
   __syncthreads();
 
   std::uint32_t q[kChunks][2][4];
@@ -330,7 +236,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     if (g + 8 * half >= head_count || first >= end) continue;
     float* to = pushed_part<kWarps>(pieces, parts, width + kPartHead, warp, g + 8 * half, head_count);
     if (t == 0) to[0] = top[half], to[1] = sum[half];
-    // Columns 16 t .. 16 t + 15 of each block of 64 are this lane's.
+      // Columns 16 t .. 16 t + 15 of each block of 64 are this lane's.
 #pragma unroll
     for (int c = 0; c < kBlocks; ++c)
 #pragma unroll

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what stands beside this file, on a machine with a GPU: bash reports/h200/run.sh PROGRAM_FOLDER OUT_FOLDER
-# PROGRAM_FOLDER holds moetune and the cuda_*_bench programs. Takes three to four minutes on an H200. Needs python3 with torch for
+# PROGRAM_FOLDER holds moetune, decode_bench and the cuda_*_bench programs. Takes three to four minutes on an H200. Needs python3 with torch for
 # the comparison with PyTorch; the file says so where there is none. A part that fails leaves its message in OUT_FOLDER/failed.txt
 # and does not stop the others.
 set -uo pipefail
@@ -55,7 +55,6 @@ workload() {  # NAME PROMPT OUTPUT SEQUENCES
 }
 workload prompt_2048 2048 2 1
 workload prompt_4096 4096 2 1
-workload batch_32 512 64 32
 measure tiny-moe tiny-moe --budget 0.7s
 for model in qwen3-30b-a3b deepseek-v2-lite mixtral-8x7b; do
   measure $model $model --budget 0.7s
@@ -66,7 +65,11 @@ measure qwen3-24-layers-int4 qwen3-30b-a3b:layers=24 --budget 0.7s --set expert_
 measure qwen3-24-layers-prompt qwen3-30b-a3b:layers=24 --budget 0.7s --workload "$work/prompt_2048.json"
 measure qwen3-24-layers-int4-prompt qwen3-30b-a3b:layers=24 --budget 0.7s --workload "$work/prompt_2048.json" --set expert_quant=int4 --set dense_quant=int4
 measure mixtral-8x7b-prompt mixtral-8x7b --budget 0.7s --workload "$work/prompt_4096.json"
-measure qwen3-30b-a3b-32-sequences qwen3-30b-a3b --budget 0.7s --workload "$work/batch_32.json"
+
+# A step of 32 sequences, 512 to 576 tokens of context each. Not from measure, whose time per token counts what the prompts of
+# other sequences delay.
+"$programs/decode_bench" qwen3-30b-a3b device=cuda sequences=32 prompt=512 new=64 runs=4 > "$out/steps.txt" 2> "$work/log" ||
+  { failed steps $?; tail -n 3 "$work/log" >> "$out/failed.txt"; }
 
 "$programs/moetune" tune --device cuda --budget 20s --max-trials 6 --run "$work/tune" > "$out/tune-tiny-moe.txt" 2>&1 || failed tune $?
 

@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "kernels/buffer.h"
 #include "kernels/device.h"
+#include "kernels/kernel_path.h"
 #include "kernels/tensor.h"
 #include "kernels/tile_packing.h"
 #include "kernels/weight_matrix.h"
@@ -24,9 +27,19 @@ namespace moetune::testing {
 inline constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
                                             NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
 
+// What $MOETUNE_TEST_KERNELS asks of every op: "portable": the kernels of GPUs before Hopper. Tests that compare paths choose
+// them all the same.
+inline KernelPath path_under_test() {
+  const char* const asked = std::getenv("MOETUNE_TEST_KERNELS");
+  if (asked != nullptr && std::string(asked) != "portable")
+    throw std::invalid_argument(std::string("MOETUNE_TEST_KERNELS=") + asked + ": accepted: portable, or unset");
+  return {.is_portable = asked != nullptr};
+}
+
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    set_kernel_path(path_under_test());
     if (Cuda::count() == 0) GTEST_SKIP() << "no GPU: nothing of this was tested on one";
     gpu_ = std::make_unique<Device>(Cuda(0));
   }

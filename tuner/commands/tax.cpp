@@ -15,9 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint.h"
-#include "engine/dense_twin.h"
-#include "engine/memory_plan.h"
-#include "engine/option_rules.h"
 #include "engine/sync_tax/nsys_reader.h"
 #include "engine/sync_tax/timeline.h"
 #include "engine/sync_tax/torch_reader.h"
@@ -32,18 +29,15 @@
 #include "tuner/commands/table.h"
 #include "tuner/commands/tax_causes.h"
 #include "tuner/commands/tax_limit.h"
+#include "tuner/commands/tax_model.h"
+#include "tuner/commands/tax_reading.h"
 #include "tuner/commands/tax_text.h"
 #include "tuner/json_facts.h"
 #include "tuner/targets/engine_target.h"
 #include "tuner/targets/tax_run.h"
-#include "tuner/targets/workload_run.h"
 
 namespace moetune {
 namespace {
-
-constexpr std::int64_t seeded_tokens = 1 << 16;  // where there is no text
-constexpr int most_swept_sequences = 32;
-constexpr int shortest_swept_prompt = 32;
 
 struct TaxOptions {
   CommonOptions common;
@@ -55,86 +49,6 @@ struct TaxOptions {
   std::string import;
   std::int64_t steps = 0;  // in the imported trace; 0: not told
 };
-
-// One model with the options and the workload it is measured under.
-struct Measured {
-  std::shared_ptr<const Checkpoint> checkpoint;
-  EngineOptions options;
-  Workload workload;
-
-  std::optional<std::string> objection(std::int64_t device_bytes) const {
-    return objection_to(checkpoint->spec(), options, limits_of(workload, options), device_bytes);
-  }
-  TaxResult tax(const CommonOptions& common, double seconds, const std::string& what) const {
-    const TokenSource text = calibration_tokens(*checkpoint, common.calibration, seeded_tokens);
-    Engine engine(checkpoint, options, limits_of(workload, options));
-    common.console.log(fmt::format("{}: runs with and without recording, in turns", what));
-    return measure_tax(engine, workload, text, seconds, {});
-  }
-};
-
-// What a dense model has no use for stays at its default.
-Measured dense_twin_of(const Measured& model) {
-  const ModelSpec& spec = model.checkpoint->spec();
-  EngineOptions options = default_options(model.options.device);
-  options.cpu_threads = model.options.cpu_threads;
-  options.tensor_parallel = model.options.tensor_parallel;
-  options.dense_quant = model.options.dense_quant;
-  options.kv_type = model.options.kv_type;
-  options.prefill_chunk = model.options.prefill_chunk;
-  const Preset twin = dense_twin(spec, effective_top_k(spec, model.options));
-  return {std::make_shared<const Checkpoint>(twin), options, model.workload};
-}
-
-// Powers of two up to the sequences of interest; of prompts up to four times the workload's, as far as the
-// context goes. One round: what grows with sequences and prompts shows in it, and an agent's twelve with 32 sequences take
-// a CPU minutes.
-std::vector<Workload> swept_sequences(const Workload& workload) {
-  std::vector<Workload> points;
-  for (int sequences = 1; sequences <= most_swept_sequences; sequences *= 2) {
-    points.push_back(workload);
-    points.back().sequences = sequences;
-    points.back().rounds = 1;
-  }
-  return points;
-}
-
-std::vector<Workload> swept_prompts(const Workload& workload, int max_context) {
-  std::vector<Workload> points;
-  for (int prompt = shortest_swept_prompt; prompt <= 4 * workload.prompt_tokens; prompt *= 2) {
-    Workload point = workload;
-    point.prompt_tokens = prompt;
-    point.rounds = 1;
-    if (point.context_tokens() > max_context) break;
-    points.push_back(point);
-  }
-  return points;
-}
-
-std::vector<SweepPoint> sweep(const Measured& model, const std::vector<Workload>& workloads,
-                              bool is_sequences, const CommonOptions& common, double seconds,
-                              std::int64_t device_bytes) {
-  std::vector<SweepPoint> points;
-  for (const Workload& workload : workloads) {
-    SweepPoint point{.value = is_sequences ? workload.sequences : workload.prompt_tokens,
-                     .objection = "",
-                     .decode = {},
-                     .prefill = {}};
-    Measured one = model;
-    one.workload = workload;
-    if (const auto objection = one.objection(device_bytes)) {
-      point.objection = *objection;
-    } else {
-      TaxResult tax =
-          one.tax(common, seconds / static_cast<double>(workloads.size()),
-                  fmt::format("{} {}", point.value, is_sequences ? "sequences" : "prompt tokens"));
-      point.decode = std::move(tax.decode.typical);
-      point.prefill = std::move(tax.prefill.typical);
-    }
-    points.push_back(std::move(point));
-  }
-  return points;
-}
 
 void print_phase(const Console& console, const std::string& title, const PhaseTax& phase,
                  const PhaseTax* dense) {
@@ -151,74 +65,11 @@ void print_phase(const Console& console, const std::string& title, const PhaseTa
     console.result("dense twin: no breakdown: " + dense->typical.refused + "\n");
 }
 
-std::string conclusion(const TaxResult& tax, const std::optional<TaxResult>& dense) {
-  const auto words = [](const Breakdown& one) {
-    return fmt::format("{:.1f} % of a token ({:.4f} of {:.4f} ms)", 100.0 * one.tax_share(),
-                       one.tax_ns() / 1e6, one.token_ns / 1e6);
-  };
-  if (!tax.decode.typical.refused.empty()) return "";
-  std::string text = "tax_share: " + words(tax.decode.typical);
-  if (dense && dense->decode.typical.refused.empty())
-    text += fmt::format("; the dense twin pays {}, and its token takes {:.2f} times as long",
-                        words(dense->decode.typical),
-                        dense->decode.typical.token_ns / tax.decode.typical.token_ns);
-  return text + ".";
-}
-
-std::string added_text(const DeviceRecordingCost& cost) {
-  if (cost.kernels.empty()) return "not known";
-  const auto [least, most] = std::ranges::minmax(cost.kernels, {}, &DeviceRecordingCost::Point::added_ns);
-  return fmt::format("{:.0f} to {:.0f} ns, by their length", least.added_ns, most.added_ns);
-}
-
 nlohmann::json to_json_value(const DeviceRecordingCost& cost) {
   nlohmann::json kernels = nlohmann::json::array();
   for (const DeviceRecordingCost::Point& point : cost.kernels)
     kernels.push_back({{"length_ns", point.length_ns}, {"added_ns", point.added_ns}});
   return {{"kernels", std::move(kernels)}, {"launch_call_ns", cost.launch_call_ns}};
-}
-
-// Has the model shared experts without kernels of their own?
-bool shares_kernels(const TaxResult& tax, const ModelSpec& model) {
-  const Breakdown& decode = tax.decode.typical;
-  return model.shared_experts > 0 && decode.refused.empty() &&
-         decode.row_ns[static_cast<std::size_t>(Row::gate_up)] > 0.0 &&
-         decode.row_ns[static_cast<std::size_t>(Row::shared)] == 0.0;
-}
-
-std::string how_to_read(const TaxResult& tax, const ModelSpec& model, const std::string& dense_name) {
-  std::string text = fmt::format(
-      "Means over the middle half of the steps of {} recorded runs, against as many that were not; {} taken "
-      "out. ",
-      tax.recorded_runs,
-      tax.is_of_kernels
-          ? fmt::format("what recording adds to kernels ({}), and to graphs' launches beyond {:.1f} us,",
-                        added_text(tax.device_cost), tax.device_cost.launch_call_ns / 1e3)
-          : fmt::format("{:.0f} ns per record", tax.cost.inside_ns + tax.cost.outside_ns));
-  text +=
-      tax.is_of_kernels
-          ? "On a GPU a launch gap is time in which it has nothing to do although the host does not hold it "
-            "up, synchronisation time in which it has run out of work because the host waits or decides, and "
-            "expert loading looking up and bringing in experts that are not resident."
-          : "On a CPU a launch gap is the time between two ops, synchronisation what the host does with the "
-            "router's choice before the experts can start, and expert loading the reading of experts that "
-            "are not resident.";
-  if (tax.use.busy_percent || tax.use.link_gb_per_s)
-    text += fmt::format(
-        " By the driver's counters, without recording: a kernel runs {} of the time, {} come over the link.",
-        tax.use.busy_percent ? fmt::format("{:.0f} %", *tax.use.busy_percent) : "an unknown part",
-        tax.use.link_gb_per_s ? fmt::format("{:.2f} GB/s", *tax.use.link_gb_per_s) : "unknown GB/s");
-  if (tax.unlabelled_kernels > 0)
-    text += fmt::format(" {} kernels could not be told apart and count as other compute.",
-                        tax.unlabelled_kernels);
-  if (shares_kernels(tax, model))
-    text +=
-        " While decoding, shared experts are part of the routed ones' kernels and of their lines: alone they "
-        "take what 'moetune measure --op shared' says.";
-  if (!dense_name.empty())
-    text += " Beside it: " + dense_name +
-            ", generated weights, as many parameters at work per token, all of them dense.";
-  return text;
 }
 
 void write_timeline(PartialFile& file, const TaxResult& tax, const std::string& title) {
@@ -227,7 +78,7 @@ void write_timeline(PartialFile& file, const TaxResult& tax, const std::string& 
   file.finish();
 }
 
-Measured measured_of(const TaxOptions& options, const Study& study, const Configuration& configuration) {
+TaxModel model_of(const TaxOptions& options, const Study& study, const Configuration& configuration) {
   const EngineTargetSetup setup = engine_target_setup_from_json(study.worker_setup.at("engine"), "study");
   return {open_checkpoint(setup.model_directory),
           options_of(configuration, study.device, options.common.threads), study.workload};
@@ -250,45 +101,8 @@ ExitCode import_trace(const TaxOptions& options) {
   return ExitCode::done;
 }
 
-ExitCode run_tax(const TaxOptions& options) {
-  if (!options.import.empty()) return import_trace(options);
-  if (options.steps > 0) throw InputError("--steps", "given without --import", "both, or --import alone");
-  const Console& console = options.common.console;
-  const std::vector<Study> studies = engine_studies(options.common, options.budget_seconds);
-  if (studies.size() != 1)
-    throw InputError("--workload", "'" + options.common.workload + "'", "one workload for tax");
-  const Study& study = studies.front();
-  if (study.device == DeviceKind::cuda)
-    if (const std::string problem = DeviceTrace::why_not(); !problem.empty())
-      throw InputError("--device", "cuda: kernels cannot be recorded here: " + problem, "cpu");
-  const Configuration configuration = configuration_from_settings(study, options.settings);
-  if (const auto objection = study.objection(configuration)) {
-    if (is_about_memory(study, configuration))
-      throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
-    throw InputError("--set", *objection, "");
-  }
-  std::optional<PartialFile> timeline;
-  if (!options.timeline.empty()) timeline.emplace("--timeline", options.timeline);
-  for (const std::string& remark : study.remarks) console.log(remark);
-  if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
-
-  const Measured model = measured_of(options, study, configuration);
-  const TaxResult tax = model.tax(options.common, options.budget_seconds, study.model.name);
-  if (timeline) write_timeline(*timeline, tax, study.model.name);
-
-  std::optional<TaxResult> dense;
-  std::string dense_name;
-  if (!options.without_dense && study.model.moe_layer_count() > 0) {
-    const Measured twin = dense_twin_of(model);
-    if (const auto objection = twin.objection(study.hardware.device_bytes)) {
-      console.warn("no dense twin beside it: " + *objection);
-    } else {
-      dense = twin.tax(options.common, options.budget_seconds, "dense twin");
-      dense_name =
-          fmt::format("{} ({} wide)", twin.checkpoint->spec().name, twin.checkpoint->spec().dense_inner);
-    }
-  }
-
+nlohmann::json document_of(const Study& study, const Configuration& configuration, const TaxResult& tax,
+                           const std::optional<TaxResult>& dense, const std::string& dense_name) {
   nlohmann::json document = {{"model", study.model.name},
                              {"model_hash", study.model.content_hash},
                              {"workload", to_json_value(study.workload)},
@@ -315,6 +129,49 @@ ExitCode run_tax(const TaxOptions& options) {
     document["dense_twin"] = {{"name", dense_name},
                               {"decode", to_json_value(dense->decode)},
                               {"prefill", to_json_value(dense->prefill)}};
+  return document;
+}
+
+ExitCode run_tax(const TaxOptions& options) {
+  if (!options.import.empty()) return import_trace(options);
+  if (options.steps > 0) throw InputError("--steps", "given without --import", "both, or --import alone");
+  const Console& console = options.common.console;
+  const std::vector<Study> studies = engine_studies(options.common, options.budget_seconds);
+  if (studies.size() != 1)
+    throw InputError("--workload", "'" + options.common.workload + "'", "one workload for tax");
+  const Study& study = studies.front();
+  if (study.device == DeviceKind::cuda)
+    if (const std::string problem = DeviceTrace::why_not(); !problem.empty())
+      throw InputError("--device", "cuda: kernels cannot be recorded here: " + problem, "cpu");
+  const Configuration configuration = configuration_from_settings(study, options.settings);
+  if (const auto objection = study.objection(configuration)) {
+    if (is_about_memory(study, configuration))
+      throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
+    throw InputError("--set", *objection, "");
+  }
+  std::optional<PartialFile> timeline;
+  if (!options.timeline.empty()) timeline.emplace("--timeline", options.timeline);
+  for (const std::string& remark : study.remarks) console.log(remark);
+  if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
+
+  const TaxModel model = model_of(options, study, configuration);
+  const TaxResult tax = model.tax(options.common, options.budget_seconds, study.model.name);
+  if (timeline) write_timeline(*timeline, tax, study.model.name);
+
+  std::optional<TaxResult> dense;
+  std::string dense_name;
+  if (!options.without_dense && study.model.moe_layer_count() > 0) {
+    const TaxModel twin = dense_twin_of(model);
+    if (const auto objection = twin.objection(study.hardware.device_bytes)) {
+      console.warn("no dense twin beside it: " + *objection);
+    } else {
+      dense = twin.tax(options.common, options.budget_seconds, "dense twin");
+      dense_name =
+          fmt::format("{} ({} wide)", twin.checkpoint->spec().name, twin.checkpoint->spec().dense_inner);
+    }
+  }
+
+  nlohmann::json document = document_of(study, configuration, tax, dense, dense_name);
   console.result(study_text(study));
   console.result("configuration: " + configuration.key() + "\n");
   print_phase(console, "decode, one step", tax.decode, dense ? &dense->decode : nullptr);
@@ -333,22 +190,22 @@ ExitCode run_tax(const TaxOptions& options) {
   }
   if (options.sweep) {
     const std::vector<SweepPoint> sequences =
-        sweep(model, swept_sequences(study.workload), true, options.common, options.budget_seconds,
-              study.hardware.device_bytes);
+        sweep_sequences(model, options.common, options.budget_seconds, study.hardware.device_bytes);
     const std::vector<SweepPoint> prompts =
-        sweep(model, swept_prompts(study.workload, study.model.max_context), false, options.common,
-              options.budget_seconds, study.hardware.device_bytes);
+        sweep_prompts(model, options.common, options.budget_seconds, study.hardware.device_bytes);
     console.result(sweep_table("sequences", sequences) + "\n\n" + sweep_table("prompt", prompts) + "\n");
     if (study.workload.rounds > 1)
-      console.result(wrapped(fmt::format("Swept with the first of the {} rounds.", study.workload.rounds), 80, 0) + "\n");
+      console.result(
+          wrapped(fmt::format("Swept with the first of the {} rounds.", study.workload.rounds), 80, 0) +
+          "\n");
     document["sweep"] = {{"rounds", 1},
                          {"sequences", to_json_value(sequences, "sequences")},
                          {"prompt_tokens", to_json_value(prompts, "prompt_tokens")}};
   }
   console.document(document);
-  if (const std::string words = conclusion(tax, dense); !words.empty())
+  if (const std::string words = tax_conclusion(tax, dense); !words.empty())
     console.result(wrapped(words + " " + tax_limit_text(tax.decode), 80, 0) + "\n");
-  console.result(wrapped(how_to_read(tax, study.model, dense_name), 80, 0));
+  console.result(wrapped(how_to_read_tax(tax, study.model, dense_name), 80, 0));
   if (timeline)
     console.result(options.timeline + ": the last recorded run, for chrome://tracing or ui.perfetto.dev");
   return tax.decode.typical.refused.empty() ? ExitCode::done : ExitCode::indeterminate;

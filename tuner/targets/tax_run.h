@@ -74,7 +74,7 @@ inline constexpr std::size_t kFewestTurns = 2;
 
 // Runs without recording, for a GPU: CUPTI makes launches slower from where it is opened, so whoever measures
 // more than one thing in a process takes all of these first.
-struct TaxRuns;  // tax_run.cpp
+struct TaxRuns;  // tuner/targets/tax_runs.h
 struct PlainRuns {
   std::shared_ptr<TaxRuns> runs;
   std::size_t turns = 0;
