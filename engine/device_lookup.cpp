@@ -80,4 +80,9 @@ void DeviceLookUp::clear() {
   memory_.clear(*device_);
 }
 
+void DeviceLookUp::take_over(const SlotRecord& record) {
+  if (side_) side_->join();
+  memory_.take_over(*device_, record);
+}
+
 }  // namespace moetune

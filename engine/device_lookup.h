@@ -38,6 +38,8 @@ class DeviceLookUp {
 
   void repeat_fetches(int times) { fetches_ = times; }
   void clear();
+  // Goes on from what the host has placed; the experts themselves are in the slots already.
+  void take_over(const SlotRecord& record);
   void reset_counters() { memory_.reset_counters(*device_); }
   SlotCounters counters() const { return memory_.counters(*device_); }  // waits for the device
   std::int64_t bytes() const { return memory_.bytes(); }

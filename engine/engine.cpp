@@ -135,7 +135,11 @@ void Engine::prewarm_experts(std::span<const HotExpert> hottest_first) {
     const auto row = std::count(spec.moe_layers.begin(), spec.moe_layers.begin() + one.layer, true);
     hot.push_back({static_cast<int>(row), one.expert});
   }
-  if (spec.moe_layer_count() > 0) impl_->on_all_ranks([&](Rank& rank) { rank.cache->prewarm(hot); });
+  if (spec.moe_layer_count() == 0) return;
+  impl_->on_all_ranks([&](Rank& rank) {
+    rank.cache->prewarm(hot);
+    if (rank.prefetcher) rank.prefetcher->forget();
+  });
 }
 
 void Engine::observe_routing(RoutingObserver observer) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
-#include <stdexcept>
 
 #include "engine/expert_cache.h"
 
@@ -107,7 +106,6 @@ void ExpertCache::settle_ahead() {
 
 void ExpertCache::prewarm(std::span<const HotExpert> hottest_first) {
   if (is_resident()) return;
-  if (look_up_) throw std::logic_error("a cache that the device decides about cannot be warmed by the host");
   clear();
   std::vector<HotExpert> chosen;
   for (const HotExpert& hot : hottest_first) {
@@ -129,7 +127,12 @@ void ExpertCache::prewarm(std::span<const HotExpert> hottest_first) {
     clear();
     throw;
   }
-  upload_all_tables();
+  if (look_up_) {
+    look_up_->take_over(directory_.record());
+    directory_ = SlotDirectory(directory_.shape());  // from here on the device's own is the only one
+  } else {
+    upload_all_tables();
+  }
 }
 
 }  // namespace moetune

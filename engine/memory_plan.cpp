@@ -54,10 +54,9 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
       plan.scratch_bytes +=
           Prefetcher::bytes_of(spec, options.prefetch, {limits.sequences, limits.step_tokens, device_guesses});
     if (!is_resident) plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts * expert.bytes;
-    if (missing == ExpertCache::Missing::stays_outside)  // the host's own copy
-      plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts *
-                         ExpertLayout::of(expert_type(spec, options), spec.hidden, shard.expert_inner(spec).count).bytes;
   }
+  if (missing_experts(spec, options) == ExpertCache::Missing::stays_outside)  // the host's own copy
+    plan.host_bytes += host_experts_bytes(spec, options);
   return plan;
 }
 

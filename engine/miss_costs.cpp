@@ -4,6 +4,7 @@
 #include "engine/miss_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -32,6 +33,8 @@ namespace {
 constexpr int kLayers = 12;
 constexpr int kOpsOfLayer = 8;  // small ones, as many as a layer's own
 constexpr int kRuns = 7;
+constexpr int kFewestRuns = 3;        // of a processor that is slow: one thread takes 0.1 s for a layer
+constexpr double kLongEnough = 0.5e6; // us
 constexpr std::int64_t kMostBytesPerLayer = std::int64_t{256} << 20;
 constexpr std::int64_t kBeyondCaches = std::int64_t{512} << 20;
 
@@ -64,6 +67,8 @@ class MissBench {
         x_(device, NumberType::f32, {1, experts.layout.gate.in}),
         rows_(device, NumberType::f32, {several_, experts.layout.gate.in}),
         slots_(device, several_ * experts.layout.bytes) {
+    if (experts.blocks < 2)
+      throw std::invalid_argument("the cost of a miss needs at least two experts to take turns");
     const std::vector<std::int32_t> zeros(static_cast<std::size_t>(std::max(experts.k, 1024)));
     copy_to_device(device, zeros.data(), ids_.view().data(), ids_.bytes());
     copy_to_device(device, zeros.data(), table_.view().data(), table_.bytes());
@@ -146,13 +151,17 @@ class MissBench {
 
   double median_us(const std::function<void()>& launch) const {
     std::vector<double> each;
-    for (int i = 0; i < kRuns; ++i) {
+    double spent_us = 0.0;
+    for (int i = 0; i < kRuns && (i < kFewestRuns || spent_us < kLongEnough); ++i) {
       launch();
       wait_for(device_);
-      each.push_back(1e-3 * static_cast<double>(clock()[1] - clock()[0]) / kLayers);
+      const double us = 1e-3 * static_cast<double>(clock()[1] - clock()[0]);
+      each.push_back(us / kLayers);
+      spent_us += us;
     }
-    std::ranges::nth_element(each, each.begin() + kRuns / 2);
-    return each[kRuns / 2];
+    const auto middle = each.begin() + std::ssize(each) / 2;
+    std::ranges::nth_element(each, middle);
+    return *middle;
   }
   void step(const std::function<void(int layer)>& between) {
     run(device_, StartClock{clock()});
@@ -233,19 +242,19 @@ std::optional<int> cheaper_from(const MissCosts::Way& way, const MissCosts::Way&
   return from;
 }
 
+MissHandling cheapest_of(const MissCosts& costs, double missing) {
+  constexpr std::array kWays = {MissHandling::pull, MissHandling::dma, MissHandling::cpu};
+  return *std::ranges::min_element(kWays, {}, [&](MissHandling way) { return costs.of(way).us(missing); });
+}
+
 MissCosts::Way measure_miss_cost(MissHandling way, Device& device, Cpu& host, const ExpertsOutside& experts) {
-  if (experts.blocks < 2)
-    throw std::invalid_argument("the cost of a miss needs at least two experts to take turns");
   MissBench bench(device, host, experts);
   return way == MissHandling::dma ? bench.dma() : way == MissHandling::pull ? bench.pull() : bench.cpu();
 }
 
 MissCosts measure_miss_costs(Device& device, Cpu& host, const ExpertsOutside& experts) {
-  const auto cost = [&](MissHandling way) { return measure_miss_cost(way, device, host, experts); };
-  return {.expert_bytes = experts.layout.bytes,
-          .dma = cost(MissHandling::dma),
-          .pull = cost(MissHandling::pull),
-          .cpu = cost(MissHandling::cpu)};
+  MissBench bench(device, host, experts);
+  return {.expert_bytes = experts.layout.bytes, .dma = bench.dma(), .pull = bench.pull(), .cpu = bench.cpu()};
 }
 
 std::optional<MissCosts> miss_costs_of([[maybe_unused]] const ModelSpec& spec,

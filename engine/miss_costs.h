@@ -49,6 +49,9 @@ double exposed_ms(const MissCosts::Way& way, const StepMisses& step);
 // them.
 std::optional<int> cheaper_from(const MissCosts::Way& way, const MissCosts::Way& other, int most);
 
+// The way that costs a layer least in which so many experts are missing.
+MissHandling cheapest_of(const MissCosts& costs, double missing);
+
 // The model's own experts and where they lie.
 struct ExpertsOutside {
   ExpertLayout layout;       // in the store and in a slot

@@ -134,6 +134,10 @@ Rule placement_rule(const EngineOptions& options) {
   return std::nullopt;
 }
 
+std::int64_t store_bytes(const ModelSpec& spec, const EngineOptions& options) {
+  return std::int64_t{distinct_moe_layers(spec)} * spec.experts * expert_bytes(spec, options);
+}
+
 // What a cache on a GPU needs beside its slots.
 Rule gpu_cache_rule(const ModelSpec& spec, const EngineOptions& options) {
   const std::int64_t slots = cache_slots(spec, options);
@@ -149,13 +153,20 @@ Rule gpu_cache_rule(const ModelSpec& spec, const EngineOptions& options) {
         "cache_policy",
         fmt::format("pinned: hot experts leave {} of {} slots", directory.slots_for_sure(0), slots),
         fmt::format("layer_lru, or a larger expert_cache (at least {} slots free)", k)};
-  const std::int64_t store =
-      std::int64_t{distinct_moe_layers(spec)} * spec.experts * expert_bytes(spec, options);
+  const std::int64_t store = store_bytes(spec, options);
   if (options.miss == MissHandling::pull && store > pinned_limit(spec))
     return Objection{"miss",
                      fmt::format("pull reads {} bytes of experts from pinned memory, {} may be pinned", store,
                                  pinned_limit(spec)),
                      "dma, fewer bits (expert_quant), more folding of a preset (fold=)"};
+  if (options.miss == MissHandling::cpu) {
+    const std::int64_t copy = host_experts_bytes(spec, options);
+    if (copy > host_store_limit())
+      return Objection{"miss",
+                       fmt::format("cpu keeps {} bytes of experts in the host's memory, {} may be taken", copy,
+                                   host_store_limit()),
+                       "dma, fewer bits (expert_quant), more folding of a preset (fold=)"};
+  }
   return std::nullopt;
 }
 
@@ -258,6 +269,22 @@ std::int64_t expert_bytes(const ModelSpec& spec, const EngineOptions& options) {
   for (int rank = 0; rank < options.tensor_parallel; ++rank)
     bytes += expert_layout(spec, options, Shard{rank, options.tensor_parallel}).bytes;
   return bytes;
+}
+
+std::int64_t host_experts_bytes(const ModelSpec& spec, const EngineOptions& options) {
+  std::int64_t bytes = 0;  // of one expert, over all ranks
+  for (int rank = 0; rank < options.tensor_parallel; ++rank)
+    bytes += ExpertLayout::of(expert_type(spec, options), spec.hidden,
+                              Shard{rank, options.tensor_parallel}.expert_inner(spec).count)
+                 .bytes;
+  return std::int64_t{distinct_moe_layers(spec)} * spec.experts * bytes;
+}
+
+bool may_pin_experts(const ModelSpec& spec, const EngineOptions& options) {
+  const std::int64_t pinned = store_bytes(spec, options);
+  const bool has_copy = missing_experts(spec, options) == ExpertCache::Missing::stays_outside;
+  return pinned <= pinned_limit(spec) &&
+         pinned + (has_copy ? host_experts_bytes(spec, options) : 0) <= host_store_limit();
 }
 
 std::int64_t cache_slots(const ModelSpec& spec, const EngineOptions& options) {

@@ -51,4 +51,10 @@ ExpertCache::Missing missing_experts(const ModelSpec& spec, const EngineOptions&
 // Bytes of one routed expert over all ranks.
 std::int64_t expert_bytes(const ModelSpec& spec, const EngineOptions& options);
 
+// Of all experts in the form in which the host computes those that have no slot (miss=cpu on a GPU).
+std::int64_t host_experts_bytes(const ModelSpec& spec, const EngineOptions& options);
+
+// Is there room for all experts in pinned memory, beside the host's own copy where it computes?
+bool may_pin_experts(const ModelSpec& spec, const EngineOptions& options);
+
 }  // namespace moetune

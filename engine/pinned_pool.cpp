@@ -1,9 +1,10 @@
 #include "engine/pinned_pool.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <mutex>
 #include <utility>
+
+#include "engine/probe.h"
 
 namespace moetune {
 namespace {
@@ -31,10 +32,14 @@ SharedBuffer lease_pinned(Device& device, std::int64_t bytes) {
   return store.block;
 }
 
+std::int64_t host_store_limit() {
+  static const std::int64_t limit = usable_memory_bytes() / 4 * 3;  // it reads files, and is asked of every configuration
+  return limit;
+}
+
 std::int64_t pinned_limit(const ModelSpec& spec) {
-  if (spec.is_synthetic) return std::int64_t{16} << 30;
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE)) / 4 * 3;
+  constexpr std::int64_t kOfSynthetic = std::int64_t{16} << 30;
+  return spec.is_synthetic ? std::min(kOfSynthetic, host_store_limit()) : host_store_limit();
 }
 
 }  // namespace moetune

@@ -15,8 +15,11 @@ namespace moetune {
 // host has no room or refuses to pin it.
 SharedBuffer lease_pinned(Device& device, std::int64_t bytes);
 
-// Most bytes that an expert store may pin: 16 GiB for synthetic models, which can be folded further;
-// three quarters of the machine's memory for a checkpoint.
+// Most bytes of the host's memory that experts may take in all: three quarters of what this process may use
+// (probe.h: of the machine or of its control group).
+std::int64_t host_store_limit();
+
+// And that may be pinned of them: 16 GiB for synthetic models, which can be folded further.
 std::int64_t pinned_limit(const ModelSpec& spec);
 
 }  // namespace moetune

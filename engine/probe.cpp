@@ -102,6 +102,12 @@ double measured_read_gb_per_s(int threads) {
 }
 
 HardwareFingerprint probe_hardware(int threads) {
+  HardwareFingerprint hardware = describe_host(threads);
+  hardware.memory_gb_per_s = measured_read_gb_per_s(threads);
+  return hardware;
+}
+
+HardwareFingerprint describe_host(int threads) {
   HardwareFingerprint hardware;
   hardware.device = "cpu";
   hardware.device_bytes = usable_memory_bytes();
@@ -110,7 +116,6 @@ HardwareFingerprint probe_hardware(int threads) {
   hardware.cpu_cores = threads > 0 ? std::min(threads, usable_cores()) : usable_cores();
   hardware.simd = simd_instruction_set();
   hardware.host_bytes = memory_of_machine();
-  hardware.memory_gb_per_s = measured_read_gb_per_s(threads);
   hardware.interconnect = "none";
   hardware.cuda = build_info::cuda_version;
   hardware.os = operating_system();

@@ -11,7 +11,6 @@
 #include "engine/host_experts.h"
 #include "engine/host_router.h"
 #include "engine/option_rules.h"
-#include "engine/pinned_pool.h"
 #include "engine/prefetcher.h"
 #include "engine/route_changes.h"
 #include "engine/router_profile.h"
@@ -50,7 +49,7 @@ void make_cache(Rank& rank, const RankSetup& setup) {
   const ExpertCache::Missing missing = missing_experts(spec, setup.options);
   rank.cache =
       std::make_unique<ExpertCache>(rank.device, rank.host, *rank.store, cache_shape(spec, setup.options),
-                                    missing, rank.store->outside_bytes() <= pinned_limit(spec));
+                                    missing, may_pin_experts(spec, setup.options));
   rank.cache->record_loads(rank.recorder);
   if (missing != ExpertCache::Missing::stays_outside) return;
   const ExpertLayout in_rows =

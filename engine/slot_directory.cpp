@@ -112,6 +112,17 @@ void SlotDirectory::remove(int layer, int expert) {
   index = -1;
 }
 
+SlotRecord SlotDirectory::record() const {
+  SlotRecord record{.slot_of = slot_of_,
+                    .expert_in = {},
+                    .times_asked = {times_asked_.begin(), times_asked_.end()},
+                    .last_asked = {last_asked_.begin(), last_asked_.end()},
+                    .hot = hot_of_layer_,
+                    .clock = static_cast<std::int64_t>(clock_)};
+  for (const Slot& slot : slots_) record.expert_in.push_back(slot.expert);
+  return record;
+}
+
 Slice SlotDirectory::slots_of_layer(int layer) const {
   return Shard{layer, shape_.layers}.part_of(shape_.slots);
 }

@@ -17,6 +17,7 @@
 #include "engine/eviction_queue.h"
 #include "engine/facts/engine_options.h"
 #include "engine/shard.h"
+#include "kernels/slot_record.h"
 
 namespace moetune {
 
@@ -56,6 +57,9 @@ class SlotDirectory {
 
   // Forgets a placement whose contents could not be brought in.
   void remove(int layer, int expert);
+
+  // What it remembers, for a device that goes on with it.
+  SlotRecord record() const;
 
   // Slots of a layer of its own under layer_lru, and its share under pinned.
   Slice slots_of_layer(int layer) const;

@@ -1,5 +1,6 @@
 #include "kernels/slot_memory.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -89,6 +90,34 @@ void SlotMemory::clear(Device& device) {
   std::vector<std::byte> empty(static_cast<std::size_t>(cleared_bytes_));
   std::memset(empty.data(), 0xFF, static_cast<std::size_t>(arrays.minus_one_bytes));
   copy_to_device(device, empty.data(), memory_.data(), cleared_bytes_);
+  wait_for(device);  // what is copied ends with this call
+}
+
+void SlotMemory::take_over(Device& device, const SlotRecord& record) {
+  clear(device);
+  const auto layers = static_cast<std::size_t>(state_.slot_of.dim(0));
+  const auto experts = static_cast<std::size_t>(state_.slot_of.dim(1));
+  std::vector<std::int32_t> is_hot(layers * experts);
+  std::vector<std::int32_t> hot(layers * experts);
+  std::vector<std::int32_t> hot_count;
+  for (std::size_t layer = 0; layer < record.hot.size(); ++layer) {
+    std::ranges::copy(record.hot[layer], hot.begin() + static_cast<std::ptrdiff_t>(layer * experts));
+    for (const std::int32_t expert : record.hot[layer]) is_hot[static_cast<std::size_t>(expert)] = 1;
+    hot_count.push_back(static_cast<std::int32_t>(record.hot[layer].size()));
+  }
+  const std::vector<std::int64_t> step_began(layers, record.clock);
+  const auto upload = [&](const auto& values, void* to) {
+    copy_to_device(device, values.data(), to, static_cast<std::int64_t>(values.size() * sizeof(values[0])));
+  };
+  upload(record.slot_of, state_.slot_of.data());
+  upload(record.expert_in, state_.expert_in.data());
+  upload(record.times_asked, state_.times_asked.data());
+  upload(record.last_asked, state_.last_asked);
+  upload(is_hot, state_.is_hot.data());
+  upload(hot, state_.hot.data());
+  upload(hot_count, state_.hot_count.data());
+  upload(step_began, state_.step_began);
+  copy_to_device(device, &record.clock, state_.clock, sizeof(record.clock));
   wait_for(device);  // what is copied ends with this call
 }
 

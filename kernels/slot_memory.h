@@ -6,6 +6,7 @@
 #include "kernels/buffer.h"
 #include "kernels/device.h"
 #include "kernels/slot_lookup.h"
+#include "kernels/slot_record.h"
 
 namespace moetune {
 
@@ -23,6 +24,8 @@ class SlotMemory {
 
   // As after construction; the counters stay.
   void clear(Device& device);
+  // As after steps that left this behind; no layer has asked for anything since. The counters stay.
+  void take_over(Device& device, const SlotRecord& record);
   void reset_counters(Device& device);
   // Waits for the device.
   SlotCounters counters(Device& device) const;

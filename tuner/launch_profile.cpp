@@ -239,6 +239,7 @@ json to_json_value(const LaunchProfile& profile) {
   if (!profile.measured_at.empty()) object["measured_at"] = profile.measured_at;
   object["model"] = {{"name", profile.model}, {"hash", profile.model_hash}};
   object["hardware"] = to_json_value(profile.hardware);
+  if (!profile.other_work.empty()) object["other_work"] = profile.other_work;
   object["workload"] = to_json_value(profile.workload);
   object["reason"] = profile.reason;
   object["gate"] = profile.gate;
@@ -273,13 +274,14 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   check_schema(fields);
   fields.only({"schema", "model", "hardware", "workload", "trial", "configuration", "evidence", "reason",
                "gate", "objectives", "front", "default", "runner_up", "final_round", "synthetic_weights",
-               "confirmations", "study", "rounds", "measured_at"});
+               "confirmations", "study", "rounds", "measured_at", "other_work"});
   LaunchProfile profile;
   const JsonFields model(fields.object("model"), fields.place("model"));
   model.only({"name", "hash"});
   profile.model = model.text("name");
   profile.model_hash = model.text("hash");
   profile.hardware = hardware_from_json(fields.object("hardware"), fields.place("hardware"));
+  if (fields.has("other_work")) profile.other_work = texts_from(fields, "other_work");
   profile.workload = workload_from_json(fields.object("workload"), fields.place("workload"));
 
   profile.recommended = point_from(fields);

@@ -64,11 +64,28 @@ std::vector<std::string> json_files_below(const std::string& folder) {
   return files;
 }
 
-bool is_apart(const Measurement& before, const Measurement& after) {
+// A count is what it is; a time that was taken once has no interval and proves nothing.
+bool is_exact(const std::string& metric, const Measurement& measurement) {
+  const MetricFacts* facts = find_metric(metric);
+  const bool is_time = facts != nullptr && (facts->is_timed || facts->unit == "s");
+  return !is_time && !measurement.low && measurement.stopped.empty();
+}
+
+bool is_apart(const std::string& metric, const Measurement& before, const Measurement& after) {
   if (before.low && before.high && after.low && after.high)
     return *after.low > *before.high || *after.high < *before.low;
-  const bool are_exact = !before.low && !after.low && before.stopped.empty() && after.stopped.empty();
-  return are_exact && before.value != after.value;
+  return is_exact(metric, before) && is_exact(metric, after) && before.value != after.value;
+}
+
+// A profile that a check refreshed (--retune) repeats what the check measured, under its time.
+void drop_what_checks_say(std::vector<HistoryPoint>& points) {
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> checked;
+  const auto key = [](const HistoryPoint& point) {
+    return std::tuple(point.time, point.model, point.workload, point.device);
+  };
+  for (const HistoryPoint& point : points)
+    if (!point.verdict.empty()) checked.insert(key(point));
+  std::erase_if(points, [&](const HistoryPoint& point) { return point.verdict.empty() && checked.contains(key(point)); });
 }
 
 }  // namespace
@@ -112,6 +129,7 @@ History read_history(const std::string& folder) {
       history.left_out.push_back(error.what());
     }
   }
+  drop_what_checks_say(points);
   history.series = history_of(std::move(points));
   if (history.series.empty())
     throw InputError("--history",
@@ -149,7 +167,7 @@ std::vector<MetricChange> changes_of(const HistorySeries& series, const std::str
       changes.push_back({.from = *last,
                          .to = i,
                          .ratio = before.value == 0.0 ? 0.0 : now->second.value / before.value,
-                         .is_beyond_doubt = is_apart(before, now->second)});
+                         .is_beyond_doubt = is_apart(metric, before, now->second)});
     }
     last = i;
   }

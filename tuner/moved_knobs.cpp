@@ -47,6 +47,7 @@ MovedKnobs moved_knobs(const std::vector<NightlyPoint>& points, const Objective&
       const std::set<std::string> knobs = differing_knobs(points[i].configuration, points[j].configuration);
       const std::optional<Slowdown> change = change_between(points[i], points[j]);
       if (!change) continue;
+      ++moved.pairs_compared;
       if (change->interval->low > threshold / 2 || change->interval->high < -threshold / 2) {
         suspects.insert(knobs.begin(), knobs.end());
         moved.reasons.push_back(fmt::format(

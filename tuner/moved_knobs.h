@@ -13,6 +13,7 @@ namespace moetune {
 struct MovedKnobs {
   std::vector<std::string> names;    // sorted; empty: the effects are what they were
   std::vector<std::string> reasons;  // one for each pair whose ratio changed, in words
+  int pairs_compared = 0;            // that have rounds enough of both nights; 0: no effect can be judged
 };
 
 // The ratio of a pair changed when the interval of the change lies beyond half the threshold, on either side.

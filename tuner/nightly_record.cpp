@@ -62,6 +62,7 @@ json to_json_value(const NightlyRecord& record) {
           {"reason", record.result.reason},
           {"remarks", record.result.remarks},
           {"other_work", record.input.other_work},
+          {"other_work_then", record.input.other_work_then},
           {"staleness", to_json_value(record.input.staleness)},
           {"points", points}};
 }
@@ -69,8 +70,8 @@ json to_json_value(const NightlyRecord& record) {
 NightlyEntry nightly_entry_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"nightly", "started", "baseline", "model", "workload", "device", "build", "seconds",
-               "objective", "threshold", "gate", "verdict", "reason", "remarks", "other_work", "staleness",
-               "points"});
+               "objective", "threshold", "gate", "verdict", "reason", "remarks", "other_work",
+               "other_work_then", "staleness", "points"});
   fields.integer("nightly", schema_version, schema_version);
   NightlyEntry entry;
   entry.started = fields.text("started");

@@ -70,7 +70,8 @@ Recommendation nothing_meets_gate(const Contest& contest) {
           fmt::format(
               "No recommendation: none of {} measured configurations meets the {} gate. The nearest, {}; {}.",
               contest.all.size(), contest.input.gate.name, contest.named(nearest),
-              gate_text(nearest, contest.input)),
+              gate_text(nearest, contest.input)) +
+              (nearest.gate.verdict == GateVerdict::unknown ? " '--gate none' recommends by speed alone." : ""),
           nearest.trial->number,
           gate_text(nearest, contest.input)};
 }

@@ -67,8 +67,11 @@ Slowdown slowdown_since(std::span<const double> before, std::span<const double> 
   const double time =
       (weight_before * correlation_time(earlier, chance) + weight_now * correlation_time(later, chance)) /
       (weight_before + weight_now);
-  return slowdown_of(shift_between(earlier, later, usual_confidence, time),
-                     std::min(std::ssize(before), std::ssize(now)));
+  RankEstimate shift = shift_between(earlier, later, usual_confidence, time);
+  const auto rounds = static_cast<std::int64_t>(std::min(before.size(), now.size()));
+  // Three rounds have ranks enough for an interval, but are too few to show that they shared one mood.
+  if (rounds < fewest_rounds) shift.interval.reset();
+  return slowdown_of(shift, rounds);
 }
 
 std::string_view name_of(SlowdownVerdict verdict) {

@@ -79,6 +79,20 @@ double quantile_of_sorted(const std::vector<double>& values, double p) {
   return values[std::min(index, values.size() - 1)];
 }
 
+// Student's t over the medians of blocks. What is above 0 by nature differs by factors, and its interval ends
+// above 0 as well.
+Interval around_block_medians(std::vector<double> medians, double middle, bool are_positive) {
+  if (are_positive)
+    for (double& value : medians) value = std::log(value);
+  const auto n = static_cast<double>(medians.size());
+  const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / n;
+  double squares = 0.0;
+  for (const double value : medians) squares += (value - mean) * (value - mean);
+  const double reach = student_t_975(std::ssize(medians) - 1) * std::sqrt(squares / (n - 1.0) / n);
+  if (are_positive) return {middle * std::exp(-reach), middle * std::exp(reach)};
+  return {middle - reach, middle + reach};
+}
+
 // Independent samples that tell as much about the p-quantile: what counts for it is on which side each one
 // lies.
 double effective_at(std::span<const double> in_order, double p, double at) {
@@ -130,15 +144,11 @@ SeriesInterval median_of_series(std::span<const double> in_order) {
     const std::size_t first = in_order.size() * block / count;
     medians.push_back(median(in_order.subspan(first, in_order.size() * (block + 1) / count - first)));
   }
-  const auto n = static_cast<double>(count);
-  const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / n;
-  double squares = 0.0;
-  for (const double value : medians) squares += (value - mean) * (value - mean);
-  const double reach = student_t_975(std::ssize(medians) - 1) * std::sqrt(squares / (n - 1.0) / n);
   const double middle = median(in_order);
+  const Interval blocks = around_block_medians(medians, middle, std::ranges::min(in_order) > 0.0);
   // Never narrower than of independent samples: a correlation may make few blocks agree by luck.
   const Interval free = median_interval(in_order).value_or(Interval{middle, middle});
-  result.interval = Interval{std::min(free.low, middle - reach), std::max(free.high, middle + reach)};
+  result.interval = Interval{std::min(free.low, blocks.low), std::max(free.high, blocks.high)};
   return result;
 }
 

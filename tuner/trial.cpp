@@ -68,6 +68,7 @@ json to_json_value(const Trial& trial) {
               {"seed", trial.seed},
               {"seconds", trial.seconds},
               {"started", trial.started}};
+  if (trial.clock_jump_seconds) object["clock_jump_seconds"] = *trial.clock_jump_seconds;
   if (trial.turn)
     object["final_round"] = {
         {"after", trial.turn->after}, {"finalists", trial.turn->finalists}, {"pass", trial.turn->pass}};
@@ -77,7 +78,7 @@ json to_json_value(const Trial& trial) {
 Trial trial_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started",
-               "final_round"});
+               "final_round", "clock_jump_seconds"});
   Trial trial;
   trial.number = fields.integer("trial", 0, largest);
   trial.configuration =
@@ -91,6 +92,7 @@ Trial trial_from_json(const json& object, const std::string& where) {
   trial.started = fields.text("started");
   if (fields.has("final_round"))
     trial.turn = turn_from_json(fields.object("final_round"), fields.place("final_round"));
+  if (fields.has("clock_jump_seconds")) trial.clock_jump_seconds = fields.number("clock_jump_seconds");
   return trial;
 }
 

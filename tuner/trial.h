@@ -40,6 +40,8 @@ struct Trial {
   double seconds = 0.0;                          // wall time it took
   std::string started;                           // UTC, ISO 8601
   std::optional<FinalTurn> turn = std::nullopt;  // empty: a trial of the search
+  // By how much the calendar moved beside the clock that times are taken with; empty: not worth a word.
+  std::optional<double> clock_jump_seconds = std::nullopt;
 };
 
 // One line of trials.jsonl and back. trial_from_json throws InputError naming the field (where: file and

@@ -86,20 +86,22 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
       trial.reason = "the worker " + trial.reason +
                      (earlier == last.result.reason ? " (twice)" : " (at first it " + earlier + ")");
     trial.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    look_for_clock_jump(number, calendar_begin, trial.seconds);
+    trial.clock_jump_seconds = clock_jump(number, calendar_begin, trial.seconds);
     return trial;
   }
 }
 
-void TrialRunner::look_for_clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin,
-                                      double seconds) {
+std::optional<double> TrialRunner::clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin,
+                                              double seconds) {
   constexpr double usual_drift_seconds = 1.0;  // a clock that is being adjusted slowly
   const double moved = std::chrono::duration<double>(settings_.calendar() - calendar_begin).count() - seconds;
-  if (std::abs(moved) <= usual_drift_seconds || !settings_.on_message) return;
-  settings_.on_message(
-      fmt::format("trial {}: the system clock jumped by {:+.0f} s meanwhile, or the machine was suspended; times are "
-                  "taken with another clock and hold",
-                  number, moved));
+  if (std::abs(moved) <= usual_drift_seconds) return std::nullopt;
+  if (settings_.on_message)
+    settings_.on_message(
+        fmt::format("trial {}: the system clock jumped by {:+.0f} s meanwhile, or the machine was suspended; times are "
+                    "taken with another clock and hold",
+                    number, moved));
+  return moved;
 }
 
 TrialRunner::Attempt TrialRunner::attempt(std::int64_t number, const Configuration& configuration,

@@ -71,8 +71,9 @@ class TrialRunner {
   std::string set_up_worker(bool is_known);
   std::function<void(const std::string&)> lines();  // for what the worker prints
   void say_progress(const std::string& words);
-  // Says so when the calendar went otherwise than the clock while a trial ran.
-  void look_for_clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin, double seconds);
+  // By how much the calendar went otherwise than the clock while a trial ran, and says so; empty: no more than usual.
+  std::optional<double> clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin,
+                                   double seconds);
 
   TrialRunnerSettings settings_;
   const Interruption& interruption_;

@@ -52,6 +52,7 @@ struct LaunchProfile {
   std::string model_hash;  // of config and weights
   std::string measured_at;  // UTC, ISO 8601: when measuring it began; empty: not known
   HardwareFingerprint hardware;
+  std::vector<std::string> other_work;  // that ran beside the measuring, by name; empty: none was seen
   Workload workload;
 
   ProfilePoint recommended;

@@ -30,6 +30,11 @@ std::vector<Workload> named_workloads() {
             .sequences = 32,
             .poisson_arrivals = true,
             .slo = {"tpot_p99", 100.0}};
+  for (const int sequences : {64, 256}) {  // the same load on a larger batch
+    all.push_back(all[4]);
+    all.back().name += "_" + std::to_string(sequences);
+    all.back().sequences = sequences;
+  }
   return all;
 }
 }  // namespace

@@ -80,6 +80,9 @@ def measured(data, name, label, base="base", times="step_ms"):
 
 
 def foreseen(data):
+    for name, miss in (("next-gate", "dma"), ("next-gate-pull", "pull")):
+        if name in data.rows:
+            yield measured(data, name, f"prefetch=next_gate miss={miss}", base=f"{name}-none")
     for miss in ("dma", "pull"):
         here, without = data.ahead["next_gate", miss], data.ahead["none", miss]
         yield [f"prefetch=next_gate miss={miss}, six layers in int4 (cache-ahead.txt)", f"{here:.3f} for {without:.3f}", "not recorded",

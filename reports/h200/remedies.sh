@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures the rows of REMEDIES.md: bash reports/h200/remedies.sh PROGRAM_FOLDER OUT_FOLDER [PART ...]
-# PROGRAM_FOLDER: a build folder. Parts, in this order where none is named: rows more threads on a GPU (half a minute, a minute and
-# half a minute on an H200; 15 GiB are pinned), accuracy on a processor (a minute). Then: python3 reports/h200/remedies.py
+# PROGRAM_FOLDER: a build folder. Parts, in this order where none is named: rows more ahead threads on a GPU (half a minute each but
+# more, which takes a minute, on an H200; 15 GiB are pinned), accuracy on a processor (a minute). Rows are appended, the last of a name
+# counts. Then: python3 reports/h200/remedies.py
 set -uo pipefail
 programs=$1
 out=$2
@@ -22,9 +23,14 @@ more() {
   local first=prompt=512,new=1,runs=8 agent=rounds=12,prompt=2,new=2,runs=8
   bench "first-token:$half,$first" "first-token-top4:$half,$first,top_k=4" "first-token-resident:$first" \
     "agent:$half,$agent" "agent-router-cpu:$half,$agent,router=cpu" "agent-resident:$agent" \
-    "256-resident:sequences=256,prompt=2,new=16,runs=2" "256:$half,sequences=256,prompt=2,new=4,runs=2" \
     "int8:$half,$short,expert_quant=int8" "int8-resident:$short,runs=9,expert_quant=int8" \
     "int4:$half,$short,expert_quant=int4" "int4-resident:$short,runs=9,expert_quant=int4"
+}
+# What is foreseen, beside the same model without; and 256 sequences, whose prompts are one token: longer ones would load for minutes.
+ahead() {
+  bench "next-gate-none:$half,$short" "next-gate:$half,$short,prefetch=next_gate" \
+    "next-gate-pull-none:expert_cache=0.5,miss=pull,$short" "next-gate-pull:expert_cache=0.5,miss=pull,$short,prefetch=next_gate" \
+    "256-resident:sequences=256,prompt=1,new=16,runs=2" "256:$half,sequences=256,prompt=1,new=3,runs=2"
 }
 # What the processor computes, by its threads, each on a core of its own; and again with a busy program for every core.
 threads() {
@@ -34,9 +40,9 @@ threads() {
   host_rows() { # SUFFIX
     local -a asked=()
     for count in "${counts[@]}"; do
-      asked+=("miss-cpu-$count$1:expert_cache=0.5,miss=cpu,prompt=2,new=24,runs=2,cpu_threads=$count")
+      asked+=("miss-cpu-$count$1:expert_cache=0.5,miss=cpu,prompt=2,new=16,runs=2,cpu_threads=$count")
     done
-    for count in "${counts[@]}"; do asked+=("router-cpu-$count$1:router=cpu,prompt=2,new=60,runs=2,cpu_threads=$count"); done
+    for count in "${counts[@]}"; do asked+=("router-cpu-$count$1:router=cpu,prompt=2,new=40,runs=2,cpu_threads=$count"); done
     "$(program cuda_remedies_bench)" qwen3-30b-a3b:fold=16 "${asked[@]}" >> "$out/host-threads.jsonl"
   }
   host_rows ""
@@ -60,10 +66,10 @@ accuracy() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(rows more threads accuracy)
+[[ ${#parts[@]} -gt 0 ]] || parts=(rows more ahead threads accuracy)
 for part in "${parts[@]}"; do
   case $part in
-    rows | more | threads | accuracy) "$part" || { echo "$part failed" >&2; exit 1; } ;;
-    *) echo "$part: accepted are rows, more, threads, accuracy" >&2; exit 2 ;;
+    rows | more | ahead | threads | accuracy) "$part" || { echo "$part failed" >&2; exit 1; } ;;
+    *) echo "$part: accepted are rows, more, ahead, threads, accuracy" >&2; exit 2 ;;
   esac
 done

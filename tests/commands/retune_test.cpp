@@ -78,7 +78,7 @@ TEST(RefreshedProfile, HoldsTonightsNumbersForTheSameChoice) {
   record.input.points = {tonight, failed};
   Study study;
   study.hardware.build = "0.1.0 b";
-  const LaunchProfile after = refreshed_profile(before.profile, record, study);
+  const LaunchProfile after = refreshed_profile(before.profile, record, study, "nothing moved");
   EXPECT_EQ(after.recommended.configuration, before.profile.recommended.configuration);
   EXPECT_EQ(after.recommended.evidence.at(0).value, 1.5);
   EXPECT_EQ(after.recommended.rounds, tonight.rounds_now);
@@ -86,7 +86,9 @@ TEST(RefreshedProfile, HoldsTonightsNumbersForTheSameChoice) {
   EXPECT_EQ(after.runner_up->evidence.at(0).value, 1.1) << "it failed tonight: what was known stays";
   EXPECT_EQ(after.hardware.build, "0.1.0 b");
   EXPECT_EQ(after.measured_at, record.started);
-  EXPECT_NE(after.reason.find("which said: it is the fastest"), std::string::npos);
+  EXPECT_NE(after.reason.find("nothing moved. Front and"), std::string::npos) << after.reason;
+  EXPECT_TRUE(after.reason.ends_with("which said: it is the fastest")) << after.reason;
+  EXPECT_EQ(refreshed_profile(after, record, study, "nothing moved").reason, after.reason) << "quotes no quotation";
 }
 
 TEST(Newcomers, AreThoseThatCameToTheGpuMeanwhile) {
@@ -104,6 +106,29 @@ TEST(Newcomers, AreThoseThatCameToTheGpuMeanwhile) {
                                 "a process that cannot be seen from here on the GPU (process 9, 0 bytes)"}));
   EXPECT_TRUE(newcomers(before, after, "0000:0b:00.0").empty()) << "another GPU";
   EXPECT_TRUE(newcomers(after, after, "0000:0a:00.0").empty());
+}
+
+TEST(Arisen, IsWhatSpoilsMeasurementsAndDidNotBefore) {
+  BoxFacts before;
+  before.gpus.emplace_back();
+  before.gpus[0].name = "H200";
+  before.gpus[0].bus_id = "0000:0a:00.0";
+  before.gpus[0].busy_percent = 0;
+  before.gpus[0].processes = {{.pid = 7, .name = "jupyter", .bytes = 1 << 20, .is_ours = false}};
+  before.swapping_mb_per_s = 0.0;
+  EXPECT_TRUE(arisen(before, before, true, false).empty());
+  BoxFacts after = before;
+  after.gpus[0].busy_percent = 80;  // it sat there idle when the study began
+  const std::vector<std::string> works = arisen(before, after, true, false);
+  ASSERT_EQ(works.size(), 1U);
+  EXPECT_NE(works[0].find("busy 80 % of the time, with jupyter (pid 7)"), std::string::npos) << works[0];
+  EXPECT_TRUE(arisen(before, after, true, true).empty()) << "a newcomer is named already, and may be who works";
+  EXPECT_TRUE(arisen(before, after, false, false).empty()) << "a study on the processor does not mind";
+  after.gpus[0].throttle_reasons = {"sw_thermal"};
+  after.swapping_mb_per_s = 500.0;
+  EXPECT_EQ(arisen(before, after, true, false).size(), 3U);
+  EXPECT_EQ(arisen(before, after, false, false), std::vector<std::string>{"500 MB/s go to or come from swap"});
+  EXPECT_TRUE(arisen(after, after, true, false).empty()) << "it was so from the start, and --force measured all the same";
 }
 
 TEST(Baseline, SaysWhichCommandMakesOne) {

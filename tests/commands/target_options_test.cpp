@@ -18,6 +18,18 @@ TEST(TrialLimit, IsTheBudgetWhereThatIsLessThanTheUsualLimit) {
   EXPECT_EQ(limit(usual, 200.0, 180.0), 800.0) << "timing alone takes that long";
 }
 
+TEST(RunLimit, LeavesTwoRunsInAThirdOfTheBudget) {
+  const TargetOptions usual;
+  EXPECT_EQ(usual.run_limit_seconds(2.0, 600.0), 100.0);
+  EXPECT_EQ(usual.run_limit_seconds(2.0, 5.0), 30.0) << "a small budget does not end what a busy machine slows down";
+  EXPECT_EQ(usual.run_limit_seconds(2.0, 7200.0), 300.0);
+  EXPECT_EQ(usual.run_limit_seconds(2.0, 0.0), 300.0) << "no budget";
+  EXPECT_EQ(usual.run_limit_seconds(200.0, 180.0), 400.0) << "timing alone takes that long";
+  TargetOptions asked;
+  asked.trial_limit_seconds = 7.0;
+  EXPECT_EQ(asked.run_limit_seconds(2.0, 180.0), 3.5);
+}
+
 TEST(TrialLimit, IsWhatIsAskedFor) {
   TargetOptions asked;
   asked.trial_limit_seconds = 7.0;

@@ -3,10 +3,16 @@
 #include "tuner/commands/trace_report.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "engine/facts/knobs.h"
+#include "tuner/commands/trace_space.h"
+#include "tuner/search_space.h"
 
 namespace moetune {
 namespace {
@@ -65,6 +71,39 @@ TEST(TraceReport, PredictsAStepByWhatIsMissingAndByTheWayItIsHandled) {
   std::string text = tables_of(report);
   std::ranges::replace(text, '\n', ' ');  // it is wrapped
   EXPECT_NE(text.find("dma costs less than pull where 1 or more of 1 experts"), std::string::npos) << text;
+  EXPECT_NE(text.find("Cheapest for a layer by missing experts: cpu up to 1."), std::string::npos) << text;
+}
+
+const KnownParameter known_knob = [](const std::string& name, const std::string& value) {
+  EngineOptions options;
+  set_knob(options, name, value);
+};
+
+// The costs decide what is searched: where one slot is all there is every token misses, and cpu takes more than a quarter
+// longer; with three slots next to nothing is missing, and all ways are left.
+TEST(TraceSpace, LeavesOutWaysThatAreFarBehind) {
+  TraceReport report = made_up();
+  report.check->on_gpu->costs.cpu.miss_us = 900.0;
+  const nlohmann::json document = trace_space(report, {{"top_k", "1"}, {"miss", "dma"}});
+  const SearchSpace space = search_space_from_json(document, "made.json", known_knob);
+  const LegalSet legal = legal_configurations(space, {});
+  std::map<std::string, std::set<std::string>> ways;
+  for (const std::uint64_t rank : legal.ranks) {
+    const Configuration configuration = space.at(rank);
+    EXPECT_EQ(configuration.values.at("top_k"), "1") << "what the trace was taken with stays";
+    ways[configuration.values.at("expert_cache")].insert(configuration.values.at("miss"));
+  }
+  EXPECT_EQ(ways.at("0.25"), (std::set<std::string>{"pull", "dma"}));
+  EXPECT_EQ(ways.at("0.75"), (std::set<std::string>{"pull", "dma", "cpu"}));
+  EXPECT_EQ(ways.at("1").size(), 1U) << "nothing is missing";
+  ASSERT_EQ(document.at("constraints").size(), 2U);
+  EXPECT_EQ(document.at("constraints")[0].at("reason"), "cpu: a step is predicted to take 2.92 ms, with dma 2.12");
+
+  report.check->on_gpu.reset();
+  const nlohmann::json sizes = trace_space(report, {});
+  EXPECT_EQ(sizes.at("parameters").size(), 1U) << "a processor has one way";
+  EXPECT_FALSE(sizes.contains("constraints"));
+  EXPECT_EQ(search_space_from_json(sizes, "made.json", known_knob).declared_size(), 4U);
 }
 
 TEST(TraceReport, SaysNothingOfAGpuWhereThereIsNone) {

@@ -9,6 +9,8 @@
 
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "engine/pinned_pool.h"
+#include "engine/probe.h"
 #include "kernels/device.h"
 #include "tests/support/forced_routing.h"
 #include "tests/support/golden.h"
@@ -356,6 +358,30 @@ TEST_P(CudaCache, CountsWhatTheCpuEngineCounts) {
   }
 }
 
+TEST_P(CudaCache, GoesOnFromWhatTheHostHasPlaced) {
+  Engine resident = engine(options({}));
+  const std::vector<float> logits = teacher_forced(resident, expected_.ids, 1);
+  std::vector<Engine::HotExpert> hot;
+  for (std::int32_t expert = 0; expert < spec().experts; ++expert)
+    for (int layer = 0; layer < spec().layers; ++layer)
+      if (spec().moe_layers[static_cast<std::size_t>(layer)]) hot.push_back({layer, expert});
+  for (const char* policy : kPolicies) {
+    RunStats stats[2];
+    for (const int on_device : {0, 1}) {
+      Engine cached =
+          engine(options({{"miss", on_device != 0 ? "pull" : "dma"}, {"cache_policy", policy}}, about_half()));
+      cached.prewarm_experts(hot);
+      EXPECT_EQ(cached.stats().expert_misses, 0) << policy << ": prewarming is no miss";
+      expect_identical(teacher_forced(cached, expected_.ids, 1), logits, policy);
+      stats[on_device] = cached.stats();
+    }
+    EXPECT_GT(stats[1].expert_hits, 0) << policy;
+    EXPECT_EQ(stats[1].expert_hits, stats[0].expert_hits) << policy;
+    EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << policy;
+    EXPECT_EQ(stats[1].expert_evictions, stats[0].expert_evictions) << policy;
+  }
+}
+
 // Scores are rounded elsewhere: with the same experts the weights differ by that only.
 TEST_P(CudaCache, RoutingOnTheHostIsTheSameUpToRounding) {
   Engine there = engine(options({}));
@@ -433,8 +459,29 @@ TEST(CudaCacheRefusals, AreAboutSlotsAndPinnedMemory) {
   const ModelSpec large = spec_of(*open_checkpoint("qwen3-30b-a3b"));  // 54 GiB of experts in bf16
   EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}}), "miss");
   EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
-  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"expert_quant", "int4"}}), "");
-  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}), "");
+  const auto where_it_fits = [](std::int64_t gib) { return gib << 30 <= host_store_limit() ? "" : "miss"; };
+  EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"expert_quant", "int4"}}), where_it_fits(14));
+  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}), where_it_fits(14));
+}
+
+// The host's own copy is not folded away, nor read from a file.
+TEST(CudaCacheRefusals, AreAboutTheHostsMemory) {
+  EXPECT_EQ(host_store_limit(), usable_memory_bytes() / 4 * 3);
+  ModelSpec spec = golden("tiny_moe").checkpoint->spec();
+  const Settings on_host = {{"expert_cache", "0.5"}, {"miss", "cpu"}};
+  EngineOptions options = default_options(DeviceKind::cuda);
+  options.expert_quant = NumberType::bf16;
+  for (const auto& [knob, value] : on_host) set_knob(options, knob, value);
+  EXPECT_TRUE(may_pin_experts(spec, options));
+  EXPECT_EQ(objection(spec, on_host), "");
+  // As many experts as two copies of have no room, and then not even one.
+  const std::int64_t per_expert = host_experts_bytes(spec, options) / spec.experts;
+  spec.is_synthetic = false;
+  spec.experts = static_cast<int>(std::min<std::int64_t>(host_store_limit() / per_expert, 1 << 30) - 8);
+  EXPECT_FALSE(may_pin_experts(spec, options)) << "beside the host's own copy";
+  EXPECT_EQ(objection(spec, on_host), "");
+  spec.experts += 16;
+  EXPECT_EQ(objection(spec, on_host), "miss");
 }
 
 }  // namespace

@@ -250,6 +250,41 @@ TEST_P(DeviceLookUpEngine, FetchesAheadAtSeveralSequences) {
                        logits, fmt::format("{}, {}", prefetch, policy));
 }
 
+// The hottest experts are there before the first token, whoever decides afterwards; what is asked for next is placed alike.
+TEST_P(DeviceLookUpEngine, GoesOnFromWhatTheHostHasPlaced) {
+  const Golden expected = golden(GetParam());
+  const ModelSpec& spec = expected.checkpoint->spec();
+  std::vector<Engine::HotExpert> hot;
+  for (std::int32_t expert = spec.experts - 1; expert >= 0; --expert)
+    for (int layer = 0; layer < spec.layers; ++layer)
+      if (spec.moe_layers[static_cast<std::size_t>(layer)]) hot.push_back({layer, expert});
+  const auto tokens = std::span(expected.ids).first(std::min<std::size_t>(24, expected.ids.size()));
+  Engine resident = engine_over(expected);
+  const std::vector<float> logits = teacher_forced(resident, tokens, 1);
+  for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"})
+    for (const char* prefetch : {"none", "repeat", "markov"}) {
+      const Settings settings = {{"cache_policy", policy}, {"prefetch", prefetch}, {"expert_cache", about_half(spec)}};
+      const std::string what = fmt::format("{}, {}", policy, prefetch);
+      RunStats stats[2];
+      for (const int on_device : {0, 1}) {
+        const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
+        Engine engine = engine_over(expected, settings);
+        teacher_forced(engine, tokens.first(3), 1);  // what it held before is forgotten
+        engine.reset_stats();
+        engine.prewarm_experts(hot);
+        EXPECT_EQ(engine.stats().expert_misses, 0) << what << ": prewarming is no miss";
+        expect_identical(teacher_forced(engine, tokens, 1), logits, what);
+        stats[on_device] = engine.stats();
+      }
+      EXPECT_GT(stats[1].expert_hits, 0) << what;
+      EXPECT_EQ(stats[1].expert_hits, stats[0].expert_hits) << what;
+      EXPECT_EQ(stats[1].expert_misses, stats[0].expert_misses) << what;
+      EXPECT_EQ(stats[1].expert_evictions, stats[0].expert_evictions) << what;
+      EXPECT_EQ(stats[1].experts_ahead, stats[0].experts_ahead) << what;
+      EXPECT_EQ(stats[1].experts_ahead_in_vain, stats[0].experts_ahead_in_vain) << what;
+    }
+}
+
 // Steps that feed themselves take the same way.
 TEST_P(DeviceLookUpEngine, DecodesWhatTheResidentModelDecodes) {
   const Golden expected = golden(GetParam());

@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include "engine/expert_store.h"
+#include "engine/untried.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/golden.h"
+#include "tests/support/untried.h"
 
 namespace moetune::testing {
 namespace {
@@ -115,6 +117,33 @@ std::int64_t mapped_resident_bytes(const std::string& file_name) {
       kib += value;
   }
   return kib * 1024;
+}
+
+// A prompt asks for every expert of a layer, in waves of what the slots hold. What decoding has asked for again and again is
+// still there behind it where hot experts stay or counts decide, and is not under the two policies that go by recency alone.
+TEST(ExpertCache, APromptLeavesTheDecodeSetWherePinnedOrByCount) {
+  const Golden tiny = golden("tiny_moe");
+  const ModelSpec& spec = tiny.checkpoint->spec();
+  const int k = spec.experts_per_token;
+  const std::size_t prompt = static_cast<std::size_t>(spec.experts / k) * 2;
+  for (const char* untried_name : {"", kUntriedDeviceLookUp.data()})
+    for (const auto& [policy, keeps] : {std::pair{"pinned", true}, {"lfu", true}, {"layer_lru", false}, {"lru", false}}) {
+      const WithUntried untried(untried_name);
+      Engine engine = engine_over(tiny, {{"cache_policy", policy}, {"expert_cache", "0.5"}});
+      engine.force_routing([&](int, std::span<std::int32_t> ids, int tokens, int) {
+        for (int i = 0; i < tokens * k; ++i)  // the first k while decoding
+          ids[static_cast<std::size_t>(i)] = i % spec.experts;
+      });
+      for (int token = 0; token < 6; ++token) engine.forward(step_of(tiny.ids, 0, 1));
+      engine.reset_stats();
+      engine.forward(step_of(tiny.ids, 0, prompt));
+      EXPECT_GE(engine.stats().expert_hits + engine.stats().expert_misses,
+                std::int64_t{spec.moe_layer_count()} * spec.experts)
+          << "the prompt is to ask for all of them";
+      engine.reset_stats();
+      engine.forward(step_of(tiny.ids, 0, 1));
+      EXPECT_EQ(engine.stats().expert_misses == 0, keeps) << policy << untried_name;
+    }
 }
 
 TEST(ExpertCache, LeavesNoExpertsInTheMapping) {

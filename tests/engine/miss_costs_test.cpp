@@ -28,6 +28,16 @@ TEST(MissCosts, CrossWhereTheDearerQuestionIsPaidBack) {
   EXPECT_EQ(cheaper_from(asks, asks, 8), std::nullopt);
 }
 
+TEST(MissCosts, TheCheapestWayHangsOnHowManyAreMissing) {
+  const MissCosts costs{.dma = {.layer_us = 15.0, .missing_layer_us = 0.0, .miss_us = 180.0},
+                        .pull = {.layer_us = 5.0, .missing_layer_us = 0.0, .miss_us = 187.0},
+                        .cpu = {.layer_us = 15.0, .missing_layer_us = 200.0, .miss_us = 90.0}};
+  EXPECT_EQ(cheapest_of(costs, 0), MissHandling::pull);
+  EXPECT_EQ(cheapest_of(costs, 1), MissHandling::pull) << "192 us for 195 and 305";
+  EXPECT_EQ(cheapest_of(costs, 2), MissHandling::dma) << "375 us for 379 and 395";
+  EXPECT_EQ(cheapest_of(costs, 3), MissHandling::cpu) << "485 us for 555 and 566";
+}
+
 // On a CPU the same ops run: nothing is asked of the times but that there are some.
 TEST(MissCosts, AreMeasuredForEveryWay) {
   const ExpertLayout layout = ExpertLayout::of(NumberType::bf16, 64, 32);

@@ -99,10 +99,23 @@ expect_exit 0 "$MOETUNE" validate new.json
 expect_in new.json.diff.md '^\| `expert_quant` \|'
 expect_in new.json.diff.md '^\| metric \| before \| after \| change \|'
 expect_exit 0 ci --baseline baseline --run unmoved --retune --out same.json
-expect_in out.txt 'nothing is searched again'
+expect_in out.txt '^Nothing is searched again: no knob acts otherwise than it did'
 expect_in same.json.diff.md '^The configuration is the same'
 [[ ! -e unmoved-retune ]] || fail "something was searched although nothing moved"
 expect_exit 0 ci --baseline same.json --run next-night
+
+# Too few rounds for an interval, as a short budget leaves them: said before anything is measured, and what ends it.
+python3 - <<'PY'
+import json
+profile = json.load(open("baseline/profile.json"))
+for part in (profile, profile["default"], profile.get("runner_up") or {}):
+    part["rounds"] = part.get("rounds", [])[:3]
+json.dump(profile, open("short.json", "w"))
+PY
+expect_exit 5 ci --baseline short.json --run short --retune --out enough.json
+expect_in err.txt 'the baseline holds 3 rounds of its final round and 6 are the fewest'
+tr '\n' ' ' <out.txt | grep -q 'so that no knob.s effect can be judged' || fail "knobs are called unmoved although nothing was compared"
+expect_exit 0 ci --baseline enough.json --run after-short
 
 # A search in which nothing had a chance beside the default leaves a profile that can be checked all the same.
 expect_exit 0 "$MOETUNE" tune --target synthetic --quiet --run alone --max-trials 1

@@ -133,7 +133,9 @@ assert abs(real["price"]["usd_per_hour"] - 0.5) < 1e-9, real["price"]
 tpot = predicted["recommended"]["metrics"]["tpot_ms"]
 assert tpot["origin"] == "predicted" and 0 < tpot["value"] < real["recommended"]["metrics"]["tpot_ms"]["value"], tpot
 trials = [t for t in map(json.loads, open("real/trials.jsonl")) if "final_round" not in t and t["outcome"] == "ok"]
-error = f"on {len(trials) // 2} trials held out there it was off by" if len(trials) > 1 else "too few trials to say its error"
+# A busy machine measures fewer than were asked for within the budget.
+held_out = len(trials) // 2
+error = f"on {held_out} trial{'s' * (held_out != 1)} held out there it was off by" if held_out else "too few trials to say its error"
 assert error in predicted["remark"] and "MEASURED ON A CPU" in predicted["remark"], predicted["remark"]
 assert predicted["recommended"]["configuration"]["router"] == "gpu", predicted["recommended"]["configuration"]
 assert predicted["heading"].endswith(" (predicted)"), predicted["heading"]

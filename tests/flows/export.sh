@@ -27,6 +27,10 @@ for profile in "${profiles[@]}"; do
     done
   done
 done
+# Used on a box it was not measured on, a profile says how far it carries.
+python3 -c 'import json; p = json.load(open("own.json")); p["hardware"].update(device="cpu", gpu_count=0, cpu_name="Another"); json.dump(p, open("far.json", "w"))'
+expect_exit 0 "$MOETUNE" export far.json --server llama.cpp --gguf m.gguf
+tr '\n' ' ' <err.txt | grep -q 'not measured on this box. Other device (.*cpu_name Another then, .*no more than a first guess' || fail "export says nothing of the other box"
 expect_exit 0 "$MOETUNE" export own.json --server llama_cpp --gguf m.gguf   # both spellings
 expect_in out.txt '^llama-server'
 expect_exit 0 "$MOETUNE" export --server ollama   # the newest run

@@ -58,6 +58,13 @@ assert all("counted" in profile["evidence"][name]["stopped"] for name in ("goodp
 PY
 expect_exit 0 "$MOETUNE" validate run
 
+# A default of which a run cannot end in time is given up at its first steps, and the search goes on with what moves the fewest bytes.
+expect_exit 4 "$MOETUNE" tune --workload ./load.json --space space.json --run slow --max-trials 1 --inject-delay 500ms --trial-limit 20s
+expect_in err.txt 'the default configuration cannot be measured: next come those that move the fewest bytes per step'
+expect_in out.txt 'No recommendation: no trial could be measured \(1 timed_out\). The first one: one$'
+expect_in slow/trials.jsonl '"reason":"one run of the workload .* and may take 10 s: it is run several times within a third of --budget'
+expect_exit 0 "$MOETUNE" validate slow
+
 # A level that is asked for and that nothing keeps: no recommendation, the nearest one named.
 expect_exit 4 "$MOETUNE" tune --space quick --timing 0.1s --max-trials 1 --run level --slo ttft=0.000001ms
 expect_in out.txt "No recommendation: none of 1 acceptable configurations keeps the service level"

@@ -41,6 +41,13 @@ PY
 expect_exit 0 "$MOETUNE" trace --from four.trace --no-check
 [[ $(wc -L < out.txt) -le 80 ]] || { cat out.txt >&2; fail "the tables are wider than 80 columns"; }
 
+# A space for tune, of the sizes and on a GPU of what the costs of a miss leave in the race.
+expect_exit 0 "$MOETUNE" trace --sequences 1 --set expert_quant=int8 --space-out sizes.json --device cpu --quiet
+expect_exit 0 "$MOETUNE" validate sizes.json
+expect_exit 0 "$MOETUNE" tune --space sizes.json --max-trials 2 --budget 1s --run sizes --device cpu --quiet
+expect_exit 2 "$MOETUNE" trace --sequences 1 --no-check --space-out none.json --device cpu
+expect_in err.txt '^moetune: --space-out: given with --no-check'
+
 # What cannot be.
 expect_exit 2 "$MOETUNE" trace --from four.trace --set top_k=4 --device cpu
 expect_in err.txt 'four.trace: 8 experts a token .accepted: 4'

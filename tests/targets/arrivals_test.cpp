@@ -130,6 +130,20 @@ TEST_F(Arrivals, TheRateIsThatOfBusySequences) {
   EXPECT_NEAR(completed_per_s(engine, asked, text_, testing::one_ms_per_token), 6.0 / 0.096, 1e-6);
 }
 
+// 96 ms a run: three of them beside one to warm up fit into 300 ms, and one into 200.
+TEST_F(Arrivals, TheRateOfALongRunComesFromOne) {
+  const Workload asked = workload(0.0);
+  Engine engine(checkpoint_, options_with({{"prefix_cache", "off"}}), limits_of(asked, {}));
+  const auto tokens_at = [&](double most_run_seconds) {
+    engine.reset_stats();
+    EXPECT_NEAR(completed_per_s(engine, asked, text_, testing::one_ms_per_token, most_run_seconds), 6.0 / 0.096,
+                1e-6);
+    return engine.stats().tokens;
+  };
+  EXPECT_EQ(tokens_at(0.3), 2 * tokens_at(0.2));
+  EXPECT_THROW(completed_per_s(engine, asked, text_, testing::one_ms_per_token, 0.09), RunTooLong);
+}
+
 TEST_F(Arrivals, GoodputCountsWhoKeepsTheLevel) {
   Workload level = workload(1e6);
   level.slo = {"ttft_p99", 40.0};
@@ -146,12 +160,25 @@ TEST_F(Arrivals, GoodputCountsWhoKeepsTheLevel) {
 TEST(ArrivalRate, IsKeptInTheFolderOfTheStudy) {
   const TemporaryDirectory folder;
   const std::string path = folder.path().string();
-  EXPECT_EQ(read_arrival_rate(path), 0.0);
-  EXPECT_EQ(write_arrival_rate(path, 1.0 / 3.0), "");
-  EXPECT_EQ(read_arrival_rate(path), 1.0 / 3.0);
-  EXPECT_EQ(read_arrival_rate(""), 0.0);
-  EXPECT_NE(write_arrival_rate("", 1.0), "");
-  EXPECT_NE(write_arrival_rate(path + "/none", 1.0), "");
+  EXPECT_EQ(read_arrival_rate(path).per_s, 0.0);
+  EXPECT_EQ(write_arrival_rate(path, {1.0 / 3.0, ""}), "");
+  EXPECT_EQ(read_arrival_rate(path).per_s, 1.0 / 3.0);
+  EXPECT_EQ(read_arrival_rate(path).note, "");
+  EXPECT_EQ(write_arrival_rate(path, {2.5, "0.8 of what another one completes"}), "");
+  EXPECT_EQ(read_arrival_rate(path).per_s, 2.5);
+  EXPECT_EQ(read_arrival_rate(path).note, "0.8 of what another one completes");
+  EXPECT_EQ(read_arrival_rate("").per_s, 0.0);
+  EXPECT_NE(write_arrival_rate("", {1.0, ""}), "");
+  EXPECT_NE(write_arrival_rate(path + "/none", {1.0, ""}), "");
+}
+
+TEST(ArrivalRate, ThatTheDefaultGivesNoneIsKeptToo) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path().string();
+  EXPECT_EQ(read_why_no_default_rate(path), "");
+  EXPECT_EQ(write_why_no_default_rate(path, "too slow"), "");
+  EXPECT_EQ(read_why_no_default_rate(path), "too slow");
+  EXPECT_EQ(read_why_no_default_rate(""), "");
 }
 
 }  // namespace

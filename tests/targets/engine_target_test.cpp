@@ -9,6 +9,8 @@
 #include "tests/support/message_of.h"
 #include "tests/support/small_presets.h"
 #include "tests/support/source_dir.h"
+#include "tests/support/temporary_directory.h"
+#include "tuner/targets/arrivals.h"
 
 namespace moetune {
 namespace {
@@ -179,6 +181,51 @@ TEST_F(EngineTargetTest, SyntheticModelsHaveStandInsForAccuracy) {
     ASSERT_EQ(fewer.outcome, Outcome::ok) << model << ": " << fewer.reason;
     EXPECT_LT(fewer.metrics.at("router_mass").value, 0.95) << model;
     EXPECT_LT(fewer.metrics.at("output_snr_db").value, quantized.metrics.at("output_snr_db").value) << model;
+  }
+}
+
+TEST_F(EngineTargetTest, WhatCannotEndInTimeIsGivenUp) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.timing_only = true;
+  setup.longest_run_seconds = 1e-9;
+  EngineTarget target(setup, {});
+  const TargetResult result = measure(target, {});
+  EXPECT_EQ(result.outcome, Outcome::timed_out);
+  EXPECT_TRUE(has_text(result.reason, "one run of the workload has spent"));
+  EXPECT_TRUE(has_text(result.reason, "on prompts and may take 1e-09 s: it is run several times within"));
+  setup.longest_run_seconds = 0.0;
+  ASSERT_TRUE(target.take_over({{"target", "engine"}, {"engine", to_json_value(setup)}}));
+  EXPECT_EQ(measure(target, {}).outcome, Outcome::ok) << "the target stays usable";
+}
+
+// The rate of arrivals is the default's; where that is known to be too slow, the one at hand's.
+TEST_F(EngineTargetTest, ADefaultThatIsTooSlowForARateLeavesItToTheNext) {
+  const TemporaryDirectory folder;
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.timing_only = true;
+  setup.study_folder = folder.path().string();
+  setup.workload = {.name = "crowd", .prompt_tokens = 8, .output_tokens = 4, .sequences = 2};
+  setup.workload.poisson_arrivals = true;
+  setup.longest_run_seconds = 1e-9;
+  {
+    EngineTarget target(setup, {});
+    EXPECT_EQ(measure(target, {}).outcome, Outcome::timed_out);
+  }
+  EXPECT_TRUE(has_text(read_why_no_default_rate(setup.study_folder), "one run of the workload has spent"));
+  EXPECT_EQ(read_arrival_rate(setup.study_folder).per_s, 0.0);
+  setup.longest_run_seconds = 0.0;
+  EngineTarget target(setup, {});
+  const TargetResult first = measure(target, {{"top_k", "2"}});
+  ASSERT_EQ(first.outcome, Outcome::ok) << first.reason;
+  const ArrivalRate rate = read_arrival_rate(setup.study_folder);
+  EXPECT_GT(rate.per_s, 0.0);
+  EXPECT_TRUE(rate.note.starts_with("0.8 of what top_k=2 completes, not of the default configuration: one run"))
+      << rate.note;
+  EngineTarget next(setup, {});
+  const TargetResult second = measure(next, {{"top_k", "3"}});
+  for (const TargetResult* result : {&first, &second}) {
+    EXPECT_EQ(result->metrics.at("arrivals_per_s").value, rate.per_s);
+    EXPECT_EQ(result->metrics.at("arrivals_per_s").stopped, rate.note) << "whose it is goes with the number";
   }
 }
 

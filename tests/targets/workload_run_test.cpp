@@ -5,6 +5,7 @@
 
 #include "engine/checkpoint.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tiny_moe_runs.h"
 #include "tuner/targets/latency.h"
 
@@ -36,6 +37,30 @@ TEST_F(WorkloadRun, SequencesStepSideBySide) {
   EXPECT_EQ(times.output_tokens, 12);
   EXPECT_EQ(tokens_, 3 * 13);
   EXPECT_DOUBLE_EQ(times.seconds, 0.039);
+}
+
+// 3 x 10 ms of prompts in steps of 12 tokens, then answers: 3 ms a step while all three decode.
+TEST_F(WorkloadRun, ARunThatCannotEndInTimeIsGivenUpAtItsFirstSteps) {
+  const Workload workload{.name = "w", .prompt_tokens = 10, .output_tokens = 1000, .sequences = 3};
+  Engine engine(checkpoint_, {}, limits_of(workload, {}));
+  const auto words_at = [&](double most_seconds) {
+    engine.reset_stats();
+    return message_of<RunTooLong>(
+        [&] { run_workload(engine, workload, text_, 0, one_ms_per_token, most_seconds); });
+  };
+  EXPECT_EQ(words_at(2.9), "one run of the workload takes 3.03 s or more, as a step of decoding takes 3 ms, and may take 2.9 s");
+  EXPECT_LE(engine.stats().tokens, 60) << "30 of prompts, and what the first steps of decoding take";
+  EXPECT_EQ(words_at(0.02), "one run of the workload has spent 0.024 s on prompts and may take 0.02 s");
+  EXPECT_NO_THROW(run_workload(engine, workload, text_, 0, one_ms_per_token, 3.1));
+}
+
+TEST_F(WorkloadRun, ALimitChangesNothingForARunThatKeepsIt) {
+  const Workload workload{.name = "w", .prompt_tokens = 10, .output_tokens = 40, .sequences = 3};
+  Engine engine(checkpoint_, {}, limits_of(workload, {}));
+  const RunTimes free = run_workload(engine, workload, text_, 0, one_ms_per_token);
+  const RunTimes limited = run_workload(engine, workload, text_, 0, one_ms_per_token, 10.0);
+  EXPECT_EQ(limited.token_ms, free.token_ms);
+  EXPECT_EQ(limited.seconds, free.seconds);
 }
 
 Workload agent() {

@@ -231,6 +231,18 @@ TEST(Choose, SaysWhenNothingMeetsTheGate) {
   EXPECT_EQ(choice.runner_up, 2);
 }
 
+// The default takes too long, and what does not is of unknown accuracy.
+TEST(Choose, SaysWhatWouldRecommendWithoutAccuracy) {
+  InventedRun run;
+  run.add_failed({}, Outcome::timed_out, "one run takes 140 s");
+  run.add_synthetic({{"expert_quant", "int4"}}, 0.2);
+  const Recommendation choice = run.choice();
+  EXPECT_EQ(choice.verdict, Verdict::nothing_meets_gate);
+  EXPECT_TRUE(has_text(choice.reason, "'--gate none' recommends by speed alone."));
+  run.gate = "none";
+  EXPECT_EQ(run.choice().trial, 1);
+}
+
 TEST(Choose, SaysWhenNothingWasMeasured) {
   InventedRun run;
   EXPECT_EQ(run.choice().reason, "No recommendation: nothing was measured.");

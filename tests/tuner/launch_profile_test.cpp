@@ -59,6 +59,18 @@ LaunchProfile made() {
   return make_launch_profile(context, recommendation, pareto_front(trials, study.objectives), trials);
 }
 
+TEST(LaunchProfile, SaysWhatElseRanBesideIt) {
+  LaunchProfile profile;
+  profile.gate = "int8";
+  EXPECT_FALSE(to_json_value(profile).contains("other_work"));
+  profile.other_work = {"make (process 7, 1.00 cores)"};
+  nlohmann::json object = to_json_value(profile);
+  EXPECT_EQ(launch_profile_from_json(object, "p.json").other_work, profile.other_work);
+  object["other_work"] = {7};
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { launch_profile_from_json(object, "p.json"); }),
+                       "p.json: other_work[0]: 7 (accepted: a text)"));
+}
+
 TEST(LaunchProfile, HoldsTheChoiceItsFrontAndTheRunnerUp) {
   const LaunchProfile profile = made();
   EXPECT_EQ(profile.model, "tiny-moe");

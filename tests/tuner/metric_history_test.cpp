@@ -69,6 +69,16 @@ TEST(MetricHistory, ExactNumbersChangeWhenTheyDiffer) {
   EXPECT_TRUE(changes_of(history_of({first, second}).at(0), "device_bytes").at(0).is_beyond_doubt);
 }
 
+TEST(MetricHistory, ATimeThatWasTakenOnceProvesNoChange) {
+  HistoryPoint first = point("2026-11-01T00:00:00Z", 1.0, 0.05);
+  HistoryPoint second = point("2026-11-02T00:00:00Z", 1.0, 0.05);
+  for (const char* metric : {"load_seconds", "ttft_ms"}) {
+    first.metrics[metric].value = 1.0;
+    second.metrics[metric].value = 1.6;
+    EXPECT_FALSE(changes_of(history_of({first, second}).at(0), metric).at(0).is_beyond_doubt) << metric;
+  }
+}
+
 TEST(MetricHistory, IsDrawnToScaleWithItsMarks) {
   History history;
   HistoryPoint night = point("2026-11-03T00:00:00Z", 1.2, 0.05, "0.1.0 b");
@@ -113,6 +123,8 @@ TEST(MetricHistory, ReadsAFolderOfRunsAndProfiles) {
   record.input.points.emplace_back();
   record.input.points[0].now = metrics_of(profile.recommended);
   write("night/ci.json", to_json_value(record));
+  profile.measured_at = record.started;
+  write("refreshed.json", to_json_value(profile));  // by that check
   write("prices.json", {{"usd", 2}});
   std::ofstream(folder / "broken.json") << "{";
   fs::create_directory_symlink(folder / "first", folder / "latest");
@@ -128,6 +140,7 @@ TEST(MetricHistory, ReadsAFolderOfRunsAndProfiles) {
 
   fs::remove_all(folder / "first");
   fs::remove_all(folder / "night");
+  fs::remove(folder / "refreshed.json");
   EXPECT_NE(message_of<InputError>([&] { read_history(folder.path().string()); }).find("holds no profile"),
             std::string::npos);
   EXPECT_NE(message_of<InputError>([&] { read_history(folder / "nowhere"); }).find("is no folder"),

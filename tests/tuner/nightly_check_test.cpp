@@ -226,6 +226,21 @@ TEST(NightlyCheck, RoundsThatAreAllAlikeButForOneChangeOfPaceAreNotCountedAsMany
   EXPECT_NE(result.reason.find("6 independent ones are the fewest"), std::string::npos) << result.reason;
 }
 
+TEST(JudgeNightly, ABaselineMeasuredBesideOtherWorkIsNothingToCompareTimesWith) {
+  NightlyInput input = night(1.0, 1.0, 1.0);
+  ASSERT_EQ(judge_nightly(input).verdict, NightlyVerdict::ok);
+  input.other_work_then = {"cc1plus (process 7, 1.20 cores)"};
+  const NightlyResult result = judge_nightly(input);
+  EXPECT_EQ(result.verdict, NightlyVerdict::indeterminate);
+  EXPECT_NE(result.reason.find("beside other work (cc1plus (process 7, 1.20 cores))"), std::string::npos) << result.reason;
+  input.points[0].failure = "crashed: SIGSEGV";
+  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::regression) << "that depends on no time";
+  input.points[0].failure.clear();
+  input.points[0].rounds_beside = input.points[0].rounds_now;
+  compare_rounds(input.points, input.objective);
+  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::ok) << "the baseline's program ran in the same passes";
+}
+
 // top_k differs alone between baseline and runner-up, expert_quant alone between runner-up and default.
 TEST(MovedKnobs, AreThoseInWhichPairsDifferWhoseRatioChanged) {
   const Objective objective = tpot();
@@ -242,6 +257,8 @@ TEST(MovedKnobs, AreThoseInWhichPairsDifferWhoseRatioChanged) {
   for (NightlyPoint& each : few) each.rounds_now.resize(1);
   compare_rounds(few, objective);
   EXPECT_TRUE(moved_knobs(few, objective, 0.05).names.empty()) << "not beyond doubt";
+  EXPECT_EQ(moved_knobs(few, objective, 0.05).pairs_compared, 0) << "which is not the same as: none moved";
+  EXPECT_GT(moved_knobs(night(1.0, 1.0, 1.0).points, objective, 0.05).pairs_compared, 0);
 }
 
 TEST(MovedKnobs, AFailureMakesSuspectsOfWhatDiffersFromTheDefault) {

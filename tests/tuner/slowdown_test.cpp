@@ -60,6 +60,19 @@ TEST(PairedSlowdown, FiveRoundsHaveNoInterval) {
   EXPECT_EQ(rounds_needed(paired_slowdown(five, five), threshold), 6);
 }
 
+// Ranks would give one from three rounds on: against twenty, three that shared a mood look like a change beyond doubt.
+TEST(SlowdownSince, FiveRoundsOfEitherNightHaveNoInterval) {
+  const std::vector<double> many{1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.0, 1.01, 0.99, 1.03, 0.97};
+  const std::vector<double> few(5, 1.4);
+  for (const auto& [before, now] : {std::pair{few, many}, std::pair{many, few}}) {
+    const Slowdown found = slowdown_since(before, now);
+    EXPECT_FALSE(found.interval.has_value());
+    EXPECT_EQ(found.rounds, 5);
+    EXPECT_NE(found.value, 0.0) << "the difference itself is said";
+  }
+  EXPECT_TRUE(slowdown_since(std::vector<double>(6, 1.4), many).interval.has_value());
+}
+
 TEST(PairedSlowdown, RefusesWhatHasNoRatio) {
   const std::vector<double> two{1.0, 1.0};
   EXPECT_THROW(paired_slowdown(two, std::vector<double>{1.0}), std::invalid_argument);

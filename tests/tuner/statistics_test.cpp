@@ -157,17 +157,28 @@ TEST(TimeMeasurement, SaysWhatTheSamplesCanSay) {
 }
 
 TEST(MedianOfSeries, ComesFromBlocksWhereNeighboursAreAlike) {
-  // 100 samples in steps of 20 alike: five levels, whose mean is 3 and whose standard error is sqrt(2.5 / 5).
+  // 100 samples in steps of 20 alike: five levels, whose mean is 0 and whose standard error is sqrt(2.5 / 5).
   std::vector<double> steps;
-  for (int i = 0; i < 100; ++i) steps.push_back(1 + i / 20);
+  for (int i = 0; i < 100; ++i) steps.push_back(i / 20 - 2);
   const SeriesInterval found = median_of_series(steps);
   ASSERT_TRUE(found.interval.has_value());
-  EXPECT_NEAR(found.interval->high - 3.0, 2.7764 * std::sqrt(0.5), 1e-3);
-  EXPECT_NEAR(3.0 - found.interval->low, 2.7764 * std::sqrt(0.5), 1e-3);
+  EXPECT_NEAR(found.interval->high, 2.7764 * std::sqrt(0.5), 1e-3);
+  EXPECT_NEAR(found.interval->low, -2.7764 * std::sqrt(0.5), 1e-3);
   EXPECT_LT(found.effective, 20.0);
   const SeriesInterval few = median_of_series(std::vector<double>{1, 2, 3, 4, 5});
   EXPECT_FALSE(few.interval.has_value());
   EXPECT_EQ(few.effective, 5.0);
+}
+
+// Five levels that differ by a factor of 4 each: with their own standard error the interval would begin below 0.
+TEST(MedianOfSeries, OfTimesEndsAboveZero) {
+  std::vector<double> times;
+  for (int i = 0; i < 100; ++i) times.push_back(std::pow(4.0, i / 20 - 2));
+  const SeriesInterval found = median_of_series(times);
+  ASSERT_TRUE(found.interval.has_value());
+  const double factor = std::pow(4.0, 2.7764 * std::sqrt(0.5));
+  EXPECT_NEAR(found.interval->high, factor, 0.01 * factor);
+  EXPECT_NEAR(found.interval->low, 1.0 / factor, 0.01 / factor);
 }
 
 std::vector<Measurement> processes_with(const std::vector<double>& medians, double half_width) {

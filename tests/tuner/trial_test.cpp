@@ -44,6 +44,13 @@ TEST(Trial, ATurnOfAFinalRoundSaysAllAboutIt) {
                "t.jsonl:9: final_round.finalists: 12 (accepted: numbers of trials before the round)"));
 }
 
+TEST(Trial, AJumpOfTheClockStaysWithIt) {
+  Trial trial = example_trial(2);
+  EXPECT_FALSE(to_json_value(trial).contains("clock_jump_seconds"));
+  trial.clock_jump_seconds = -7200.25;
+  EXPECT_EQ(trial_from_json(nlohmann::json::parse(text_of(trial)), "here").clock_jump_seconds, -7200.25);
+}
+
 TEST(Trial, EveryWrongFieldIsNamed) {
   const auto complaint = [](const char* field, const nlohmann::json& value) {
     nlohmann::json object = to_json_value(example_trial(0));

@@ -168,6 +168,7 @@ TEST_F(TuneTest, AClockThatJumpsIsNamedAndLosesNothing) {
   for (const Trial& trial : logged()) {
     EXPECT_EQ(trial.outcome, Outcome::ok);
     EXPECT_LT(trial.seconds, 600.0) << "by the other clock";
+    EXPECT_NEAR(trial.clock_jump_seconds.value_or(0.0), 3600.0, 600.0) << "the log says so too";
     EXPECT_TRUE(
         has_text(messages, "trial " + std::to_string(trial.number) + ": the system clock jumped by +3"));
   }

@@ -18,8 +18,11 @@
 #include "tuner/commands/table.h"
 #include "tuner/commands/target_options.h"
 #include "tuner/commands/tonight.h"
+#include "tuner/counted.h"
 #include "tuner/durable_file.h"
+#include "tuner/launch_profile.h"
 #include "tuner/nightly_record.h"
+#include "tuner/slowdown.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
@@ -61,7 +64,18 @@ NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const 
   input.objective = objectives_named(baseline.profile.objectives.front()).front();
   input.gate = gate_named(baseline.profile.gate);
   input.staleness = staleness;
+  if (!options.judges_beside_other_work) input.other_work_then = baseline.profile.other_work;
   return input;
+}
+
+// Said before the minute is spent; what fails or misses the gate is still found. Empty: there are enough.
+std::string too_few_rounds(const LaunchProfile& profile) {
+  if (std::ssize(profile.recommended.rounds) >= fewest_rounds) return "";
+  return fmt::format(
+      "the baseline holds {} of its final round and {} are the fewest that times can be judged by: this check can find "
+      "failures and lost accuracy, no slowdown. A tune with a larger --budget, or --retune here, makes one that can be "
+      "checked; --baseline-program needs none",
+      counted(profile.recommended.rounds.size(), "round"), fewest_rounds);
 }
 
 void print(const NightlyRecord& record, const std::string& run_path, const Console& console) {
@@ -90,6 +104,12 @@ ExitCode run_ci(CiOptions options) {
                           .front();
   for (const std::string& remark : study.remarks) console.log(remark);
   for (const std::string& warning : study.warnings) console.warn(warning);
+
+  if (const std::string words = too_few_rounds(baseline.profile); !words.empty() && options.baseline_program.empty())
+    console.warn(words);
+
+  if (options.judges_beside_other_work && !baseline.profile.other_work.empty())
+    console.warn(fmt::format("judged although other work ran beside the baseline: {}", fmt::join(baseline.profile.other_work, ", ")));
 
   NightlyRecord record;
   record.started = utc_now();
@@ -139,6 +159,7 @@ ExitCode run_ci(CiOptions options) {
                       .is_whole_search = options.budget_seconds.has_value(),
                       .measuring_seconds = options.measuring_seconds,
                       .run_path = run_path,
+                      .other_work = tonight->other_work,
                       .command_line = options.command_line};
     document["retune"] = retune(input, *retune_output, console, interruption);
     if (interruption.requested()) return ExitCode::interrupted;

@@ -118,13 +118,14 @@ class Comparing {
     comparison.money = {.usd_per_kwh = list_.usd_per_kwh, .years = options_.years};
     if (options_.usd_per_kwh > 0.0) comparison.money.usd_per_kwh = options_.usd_per_kwh;
     for (const Source& source : sources_) {
-      BoxPrice price = price_of(source.profile.hardware, list_, find_box(boxes_, source.profile.hardware));
+      const CatalogueBox* known = find_box(boxes_, source.profile.hardware);
+      BoxPrice price = price_of(source.profile.hardware, list_, known);
       if (options_.usd_per_hour > 0.0) {
         price.usd_per_hour = options_.usd_per_hour;
         price.source =
             "rent from --usd-per-hour" + (price.source.empty() ? "" : "; otherwise " + price.source);
       }
-      comparison.boxes.push_back(compared(source.profile, source.name, price));
+      comparison.boxes.push_back(compared(source.profile, source.name, price, known == nullptr ? 0 : known->memory_bytes));
     }
     for (const std::string& name : options_.with) add_predicted(comparison, box_named(boxes_, name));
     if (sources_.size() == 1 && options_.with.empty()) add_nearest(comparison);

@@ -50,6 +50,7 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
       .default_configuration = configuration_from_json(report.request.default_configuration, request)};
   LaunchProfile profile = make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
   if (!report.trials.empty()) profile.measured_at = report.trials.front().started;
+  profile.other_work = report.other_work;
   if (!recommendation.final_round) return profile;
   const auto add_rounds = [&](ProfilePoint& point) {
     if (recommendation.final_round->find(point.trial) != nullptr)

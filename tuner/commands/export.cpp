@@ -13,9 +13,12 @@
 #include <fmt/ranges.h>
 
 #include "engine/data_files.h"
+#include "engine/probe.h"
+#include "kernels/gpu_health.h"
 #include "tuner/child_output.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/elsewhere.h"
 #include "tuner/commands/export_model.h"
 #include "tuner/commands/profile_argument.h"
 #include "tuner/commands/quantities.h"
@@ -128,6 +131,10 @@ ExitCode run_export(ExportOptions options) {
   const std::string file = profile_file(options.profile);
   LaunchProfile profile = load_launch_profile(file);
   if (options.trial >= 0) take_point(profile, options.trial);
+
+  if (!options.console.quiet)
+    if (const std::string words = elsewhere_words(profile, describe_host(0), look_at_gpus()); !words.empty())
+      options.console.log(wrapped(words, 80, 0));
 
   std::string service = "moetune-" + table.server;
   std::ranges::replace(service, '.', '-');

@@ -3,17 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "tuner/commands/box_facts_of.h"
 #include "tuner/doctor/bus_id.h"
+#include "tuner/doctor/host_facts.h"
 #include "tuner/metric_facts.h"
 
 namespace moetune {
 namespace {
 
 constexpr std::chrono::seconds between_looks(2);
+constexpr std::chrono::milliseconds between_settling_looks(500);
+constexpr int most_looks = 5;
 
 std::vector<GpuProcess> processes_on(const BoxFacts& box, const std::string& bus_id) {
   const auto gpu = std::ranges::find(box.gpus, short_bus_id(bus_id),
@@ -28,6 +33,8 @@ NeighbourWatch::NeighbourWatch(const Study& study)
       runs_on_gpu_(study.device == DeviceKind::cuda),
       gpu_bus_id_(study.gpu_bus_id),
       before_(study.made_up ? BoxFacts() : look_at_box(false)),
+      swapped_pages_before_(swapped_pages("/")),
+      begin_(std::chrono::steady_clock::now()),
       cpus_(::getpid(), study.hardware.cpu_cores) {
   look_now();
 }
@@ -58,6 +65,34 @@ std::vector<std::string> NeighbourWatch::on_processors() {
 std::vector<std::string> NeighbourWatch::newcomers_on_gpu() const {
   if (is_made_up_ || gpu_bus_id_.empty()) return {};
   return newcomers(before_, look_at_box(false), gpu_bus_id_);
+}
+
+std::vector<std::string> NeighbourWatch::arisen_since() const {
+  if (is_made_up_) return {};
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  BoxFacts after;
+  // What a GPU did in the last second was ours, so that its rate of work says something only after a while.
+  for (int looks = 0; looks < most_looks; ++looks) {
+    if (looks > 0) std::this_thread::sleep_for(between_settling_looks);
+    after = look_at_box(false);
+    if (arisen(before_, after, runs_on_gpu_, false).empty()) break;
+  }
+  if (const auto pages = swapped_pages("/"); pages && swapped_pages_before_ && seconds > 0.0)
+    after.swapping_mb_per_s = swap_rate(*pages - *swapped_pages_before_, seconds);
+  return arisen(before_, after, runs_on_gpu_, !newcomers(before_, after, gpu_bus_id_).empty());
+}
+
+std::vector<std::string> arisen(const BoxFacts& before, const BoxFacts& after, bool runs_on_gpu,
+                                bool newcomers_are_named) {
+  std::set<std::string> known;
+  for (const Finding& finding : findings_for(before, runs_on_gpu))
+    if (finding.severity == Severity::spoils) known.insert(finding.id);
+  std::vector<std::string> texts;
+  for (const Finding& finding : findings_for(after, runs_on_gpu))
+    if (finding.severity == Severity::spoils && !known.contains(finding.id) &&
+        !(newcomers_are_named && finding.id == "gpu_in_use"))
+      texts.push_back(finding.what);
+  return texts;
 }
 
 std::vector<std::string> newcomers(const BoxFacts& before, const BoxFacts& after, const std::string& bus_id) {

@@ -78,7 +78,7 @@ NightlyStudyResult run_nightly_study(const NightlyStudy& nightly, const Study& s
   // Requests come as fast as they did for the baseline, whatever this box completes tonight.
   for (const Evidence& evidence : nightly.baseline->recommended.evidence)
     if (evidence.metric == "arrivals_per_s")
-      if (const std::string problem = write_arrival_rate(run.path(), evidence.value); !problem.empty())
+      if (const std::string problem = write_arrival_rate(run.path(), {evidence.value, ""}); !problem.empty())
         console.warn(problem);
 
   Progress progress(stderr, terminal_of(2), console.quiet);

@@ -34,6 +34,23 @@ std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& bas
   }
 }
 
+constexpr std::string_view kept_on = "Kept, and measured again on ";
+constexpr std::string_view which_said = ", which said: ";
+
+// A profile that was kept before quotes its search already: one quotation is enough, however many nights keep it.
+std::string words_of_search(const std::string& reason) {
+  const std::size_t quoted = reason.find(which_said);
+  if (!reason.starts_with(kept_on) || quoted == std::string::npos) return reason;
+  return reason.substr(quoted + which_said.size());
+}
+
+std::string why_nothing_is_searched(const MovedKnobs& moved) {
+  return moved.pairs_compared > 0
+             ? "no knob acts otherwise than it did"
+             : fmt::format("no two configurations have {} rounds of both nights, so that no knob's effect can be judged",
+                           fewest_rounds);
+}
+
 // A search over the moved knobs alone. Empty: interrupted, or it recommends nothing.
 std::optional<LaunchProfile> searched_again(const RetuneInput& input, const std::vector<std::string>& knobs,
                                             const Console& console, const Interruption& interruption) {
@@ -61,7 +78,7 @@ std::optional<LaunchProfile> searched_again(const RetuneInput& input, const std:
 }  // namespace
 
 LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record,
-                                const Study& study) {
+                                const Study& study, const std::string& why_kept) {
   LaunchProfile profile = baseline;
   profile.hardware = study.hardware;
   profile.ratio_to_default.reset();
@@ -79,9 +96,8 @@ LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyReco
   profile.measured_at = record.started;
   profile.final_passes = std::ssize(profile.recommended.rounds);
   profile.reason = fmt::format(
-      "Kept, and measured again on {}: no knob acts otherwise than it did. Front and trial numbers are those "
-      "of the earlier search, which said: {}",
-      record.started, baseline.reason);
+      "{}{}: {}. Front and trial numbers are those of the earlier search{}{}", kept_on, record.started, why_kept,
+      which_said, words_of_search(baseline.reason));
   return profile;
 }
 
@@ -107,14 +123,15 @@ nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Cons
     if (!moved.names.empty())
       profile = searched_again(input, moved.names, console, interruption);
     else if (std::ssize(input.record.input.points.front().rounds_now) >= fewest_rounds)
-      profile = refreshed_profile(input.baseline.profile, input.record, input.study);
-    console.result(moved.names.empty() ? "No knob acts otherwise than it did: nothing is searched again."
+      profile = refreshed_profile(input.baseline.profile, input.record, input.study, why_nothing_is_searched(moved));
+    console.result(moved.names.empty() ? wrapped("Nothing is searched again: " + why_nothing_is_searched(moved) + ".", 80, 0)
                                        : fmt::format("Searched again: {}.", fmt::join(moved.names, ", ")));
   }
   if (!profile) {
     console.warn("no new profile: nothing could be recommended");
     return document;
   }
+  profile->other_work = input.other_work;
   const std::string diff = profile_diff(input.baseline.profile, *profile);
   finish(output.profile, to_json_value(*profile).dump(2) + "\n");
   finish(output.diff, diff);

@@ -31,6 +31,7 @@ struct RetuneInput {
   bool is_whole_search = false;     // the check was one: its profile is the new one
   double measuring_seconds = 60.0;  // of the check; a search may take three times as long
   std::string run_path;
+  std::vector<std::string> other_work;  // that ran beside the check and was judged beside
   std::vector<std::string> command_line;
 };
 
@@ -38,8 +39,8 @@ struct RetuneInput {
 nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Console& console,
                       const Interruption& interruption);
 
-// The baseline with tonight's numbers and tonight's box.
+// The baseline with tonight's numbers and tonight's box. why_kept: a clause that says why nothing was searched.
 LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record,
-                                const Study& study);
+                                const Study& study, const std::string& why_kept);
 
 }  // namespace moetune

@@ -230,12 +230,19 @@ nlohmann::json timing_setup(const Study& study, double seconds) {
   nlohmann::json setup = study.worker_setup;
   nlohmann::json& target = setup.at(setup.at("target").get<std::string>());
   target["timing_only"] = true;
-  if (!study.made_up) target["latency_seconds"] = seconds;
+  if (study.made_up) return setup;
+  target["latency_seconds"] = seconds;
+  target["longest_run_seconds"] = 0.0;  // of what the search has measured to its end
   return setup;
 }
 
 Study with_folder(Study study, const std::string& folder) {
   if (!study.made_up) study.worker_setup["engine"]["study_folder"] = folder;
+  return study;
+}
+
+Study with_run_limit(Study study, double seconds) {
+  if (!study.made_up) study.worker_setup["engine"]["longest_run_seconds"] = seconds;
   return study;
 }
 

@@ -58,6 +58,9 @@ nlohmann::json timing_setup(const Study& study, double seconds);
 // The same, its processes keeping in the folder what only the first one finds out.
 Study with_folder(Study study, const std::string& folder);
 
+// The same, a configuration being given up as soon as its first run is known to take longer than that.
+Study with_run_limit(Study study, double seconds);
+
 // The same with another service level than the workload's own: goodput is about it.
 Study with_slo(Study study, const Slo& slo);
 

@@ -14,6 +14,7 @@ namespace {
 constexpr double usual_trial_limit_seconds = 600.0;
 // A small budget does not end a trial that a busy machine only slows down.
 constexpr double least_trial_limit_seconds = 60.0;
+constexpr double most_budget_share = 1.0 / 3.0;  // of a search, on one configuration
 // Beyond it the kernel would soon choose a victim itself, and it may choose the tuner that keeps the log.
 constexpr double usual_memory_share = 0.97;
 
@@ -23,6 +24,17 @@ std::string parse_target(const std::string& flag, const std::string& text) {
 }
 
 }  // namespace
+
+double TargetOptions::run_limit_seconds(double latency_seconds, double budget_seconds) const {
+  double limit = trial_limit_seconds;
+  if (limit <= 0.0) {
+    limit = usual_trial_limit_seconds;
+    if (budget_seconds > 0.0)
+      limit = std::clamp(most_budget_share * budget_seconds, least_trial_limit_seconds, limit);
+    limit = std::max(limit, 4.0 * latency_seconds);
+  }
+  return limit / 2.0;
+}
 
 TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double latency_seconds,
                                                    double budget_seconds) const {
@@ -41,7 +53,8 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
 
 std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target) {
   add_parsed_option(command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 1m to 10m)");
+                    "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 1m to 10m; where two "
+                    "runs of the workload will not end in a third of that, it is given up at once)");
   add_parsed_option(command, "--host-memory-limit", target.host_memory_limit_bytes, parse_bytes, "SIZE",
                     "A configuration that takes more host memory is out_of_memory (default: 97 % of what there is)");
   return {hidden(add_parsed_option(command, "--inject-delay", target.injected_delay_ms, parse_milliseconds, "20ms",

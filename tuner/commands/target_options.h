@@ -22,6 +22,9 @@ struct TargetOptions {
   // the whole study; one configuration may not take longer than that where no other limit is given. 0: none.
   TrialRunnerSettings runner_settings(const Study& study, double latency_seconds,
                                       double budget_seconds = 0.0) const;
+  // How long one run of the workload may take in a search: a configuration is measured by two of them at least,
+  // and a search that spends more than a third of its budget on one of them is none.
+  double run_limit_seconds(double latency_seconds, double budget_seconds) const;
 };
 
 // Returns those for tests.

@@ -7,6 +7,7 @@
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study_space.h"
+#include "tuner/other_work_file.h"
 #include "tuner/round_values.h"
 
 namespace moetune {
@@ -23,7 +24,7 @@ NightlyPoint point_tonight(const CheckedConfiguration& checked, const NightlyStu
   const std::vector<Trial>& trials = measured.conclusion.report.trials;
   const auto trial = std::ranges::find(trials, checked.configuration, &Trial::configuration);
   if (trial == trials.end()) {
-    point.failure = "it was not measured";
+    point.failure = "the budget ended before its turn";
     return point;
   }
   if (trial->outcome != Outcome::ok) {
@@ -94,7 +95,8 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
           : fmt::format("{} configurations in turns, the baseline's and its canaries", checked.size());
   console.log(fmt::format("{}\nmeasuring {}; run directory {}", study_text(study), what, nightly.run_path));
   Tonight tonight{.run_path = nightly.run_path,
-                  .measured = run_nightly_study(nightly, study, input.target, console, interruption)};
+                  .measured = run_nightly_study(nightly, study, input.target, console, interruption),
+                  .other_work = {}};
   if (tonight.measured.interrupted) return std::nullopt;
   record.seconds = tonight.measured.measuring_seconds;
   for (const CheckedConfiguration& each : checked)
@@ -102,8 +104,10 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
   record.input.points.front().rounds_beside = tonight.measured.rounds_beside;
   record.input.beside_failure = tonight.measured.beside_failure;
   compare_rounds(record.input.points, record.input.objective);
-  for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu()})
+  for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu(), watch.arisen_since()})
     others.insert(others.end(), list.begin(), list.end());
+  add_other_work(nightly.run_path, others);
+  if (input.judges_beside_other_work) tonight.other_work = others;
   if (input.judges_beside_other_work && !others.empty())
     console.warn(fmt::format("judged although other work ran beside it: {}", fmt::join(others, ", ")));
   else

@@ -35,6 +35,7 @@ struct TonightInput {
 struct Tonight {
   std::string run_path;
   NightlyStudyResult measured;
+  std::vector<std::string> other_work;  // that ran beside it and was judged beside (--beside-other-work)
 };
 
 // Fills the record's points, time and other work. Empty: other work was on the GPU from the start, so nothing

@@ -1,6 +1,7 @@
 // moetune trace: one pass that records the routing; hit rate of every cache size and policy, and what
 // predictors would do, from the record; three sizes measured against it.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@
 #include "tuner/commands/study.h"
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/trace_report.h"
+#include "tuner/commands/trace_space.h"
 #include "tuner/counted.h"
 
 namespace moetune {
@@ -38,6 +40,7 @@ struct TraceOptions {
   CommonOptions common;
   std::string out;
   std::string from;
+  std::string space_out;
   int sequences = default_sequences;
   bool no_check = false;
   std::vector<std::string> settings;
@@ -131,6 +134,7 @@ void finish(const TraceOptions& options, const TraceReport& report) {
   options.common.console.document(to_json_value(report));
   options.common.console.result(tables_of(report));
   if (!options.out.empty()) options.common.console.log("trace: " + options.out);
+  if (!options.space_out.empty()) options.common.console.log("space: " + options.space_out);
 }
 
 // A trace brings its own texts, and alone it needs no model: what would say something about either is refused
@@ -155,6 +159,10 @@ ExitCode run_trace_command(const TraceOptions& options) {
   TraceReport report;
   std::optional<PartialFile> file;
   if (!options.out.empty()) file.emplace("--out", options.out);
+  if (!options.space_out.empty() && options.no_check)
+    throw InputError("--space-out", "given with --no-check: it takes what the check measures", "one of the two");
+  std::optional<PartialFile> space_file;
+  if (!options.space_out.empty()) space_file.emplace("--space-out", options.space_out);
   if (!options.from.empty()) {
     report.trace = read_trace_file(options.from);
     report.text = "read from " + options.from;
@@ -207,6 +215,12 @@ ExitCode run_trace_command(const TraceOptions& options) {
     file->write(bytes.data(), bytes.size());
     file->finish();
   }
+  if (space_file) {
+    if (!report.check) throw InputError("--space-out", "nothing was measured: " + report.why_unchecked, "options that can be checked");
+    std::map<std::string, std::string> settings;
+    for (const auto& [knob, value] : parse_assignments("--set", options.settings, setting_words)) settings[knob] = value;
+    space_file->finish(trace_space(report, settings).dump(2) + "\n");
+  }
   finish(options, report);
   return ExitCode::done;
 }
@@ -224,11 +238,15 @@ Command add_trace_command(CLI::App& program) {
       "was predicted of them.\n\n"
       "  moetune trace --out tiny.trace\n"
       "  moetune trace --from tiny.trace --no-check --json\n"
+      "  moetune trace --space-out sizes.json; moetune tune --space sizes.json\n"
       "  moetune trace --model qwen3-30b-a3b:layers=4 --sequences 4 --set top_k=4");
   add_text_option(command, "--out", options->out, "FILE",
                   "Save the trace: safetensors, see engine/trace/trace_file.h");
   add_text_option(command, "--from", options->from, "FILE",
                   "Read a trace in place of recording one; what is measured takes its experts");
+  add_text_option(command, "--space-out", options->space_out, "FILE",
+                  "Save a search space for tune: the sizes of the expert cache and, on a GPU, per size the ways of "
+                  "handling a miss that are predicted to be at most a quarter behind the best");
   add_parsed_option(
       command, "--sequences", options->sequences,
       [](const std::string& flag, const std::string& text) {

@@ -136,8 +136,7 @@ TraceCheck check_trace(const std::shared_ptr<const Checkpoint>& checkpoint, cons
   const std::int32_t judged = trace.sequences.back();
   const RoutingTrace one = trace.part([&](std::int32_t sequence) { return sequence == judged; });
   const RoutingTrace others = trace.part([&](std::int32_t sequence) { return sequence != judged; });
-  if (others.tokens() == 0 || options.device != DeviceKind::cpu)
-    return check;  // a GPU that decides itself cannot be warmed
+  if (others.tokens() == 0) return check;
   check.prewarmed_slots = slots_at(0.5);
   chosen.cache_policy = CachePolicy::layer_lru;
   configure(check.prewarmed_slots);

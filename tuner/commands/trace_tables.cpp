@@ -90,6 +90,18 @@ std::string check_text(const TraceReport& report) {
   return text;
 }
 
+// "Cheapest for a layer by missing experts: pull up to 1, dma up to 2, cpu up to 8."
+std::string cheapest_text(const MissCosts& costs, int k) {
+  std::string text;
+  for (int missing = 1; missing <= k; ++missing) {
+    const MissHandling way = cheapest_of(costs, missing);
+    if (missing < k && cheapest_of(costs, missing + 1) == way) continue;
+    const char* name = way == MissHandling::pull ? "pull" : way == MissHandling::dma ? "dma" : "cpu";
+    text += fmt::format("{}{} up to {}", text.empty() ? " Cheapest for a layer by missing experts: " : ", ", name, missing);
+  }
+  return text + ".";
+}
+
 // What an lru cache's step would take where the engine decodes by itself, by way of handling a miss.
 std::string on_gpu_text(const TraceReport& report) {
   const TraceCheck::OnGpu& gpu = *report.check->on_gpu;
@@ -111,7 +123,7 @@ std::string on_gpu_text(const TraceReport& report) {
   costs += from ? fmt::format("dma costs less than pull where {} or more of {} experts are missing.", *from,
                               report.trace.k)
                 : "pull never costs more than dma.";
-  return text + wrapped(costs, kWidth, 0);
+  return text + wrapped(costs + cheapest_text(gpu.costs, report.trace.k), kWidth, 0);
 }
 
 std::string mebibytes(double bytes) { return fmt::format("{:.2f} MiB", bytes / (1 << 20)); }

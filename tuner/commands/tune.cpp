@@ -15,6 +15,7 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
 #include "tuner/commands/box_facts_of.h"
+#include "tuner/commands/cheapest_configurations.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
@@ -32,10 +33,12 @@
 #include "tuner/doctor/box_json.h"
 #include "tuner/interruption.h"
 #include "tuner/json_facts.h"
+#include "tuner/other_work_file.h"
 #include "tuner/progress.h"
 #include "tuner/report/front_plot.h"
 #include "tuner/run_directory.h"
 #include "tuner/searcher.h"
+#include "tuner/searchers/after_failed_default.h"
 #include "tuner/targets/arrivals.h"
 #include "tuner/terminal.h"
 #include "tuner/trial_log.h"
@@ -46,6 +49,8 @@ namespace {
 
 constexpr auto default_objectives = "tpot_ms,kl_mean,device_bytes";
 constexpr auto synthetic_objectives = "tpot_ms,output_snr_db,device_bytes";
+
+constexpr std::size_t tried_after_failed_default = 4;
 
 struct TuneOptions {
   CommonOptions common;
@@ -121,10 +126,10 @@ RunDirectory open_run(const TuneOptions& options, const RunRequest& request, con
 // The trials are what a run goes by: where the folder has lost the rate of arrivals that they were measured at, they give it
 // back. Returns why they could not; empty: they did, or there was nothing to do.
 std::string keep_arrival_rate(const std::string& folder, std::span<const Trial> trials) {
-  if (read_arrival_rate(folder) > 0.0) return "";
+  if (read_arrival_rate(folder).per_s > 0.0) return "";
   for (const Trial& trial : trials)
     if (const auto rate = trial.metrics.find("arrivals_per_s"); rate != trial.metrics.end())
-      return write_arrival_rate(folder, rate->second.value);
+      return write_arrival_rate(folder, {rate->second.value, rate->second.stopped});
   return "";
 }
 
@@ -173,7 +178,6 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   const SearchSpace space = space_for(study, options.space);
   const LegalSet legal = legal_set(study, space);
   const Configuration default_one = default_configuration(study, space);
-  const auto searcher = make_searcher(options.searcher, {space, legal, objectives, options.common.seed});
   const std::vector<Finding> findings = box_findings(options, study);
   if (const std::optional<StudyOutcome> stopped = stopped_by(findings, options)) return *stopped;
   RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
@@ -216,14 +220,26 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     if (!console.quiet) progress.message(line);
   };
   request.stops_before_final_round = seat != nullptr;
+  study = with_run_limit(std::move(study), options.target.run_limit_seconds(options.timing_seconds, options.budget_seconds));
   TrialRunnerSettings runner_settings =
       options.target.runner_settings(study, options.timing_seconds, options.budget_seconds);
   runner_settings.seat = seat;
-  const TuneResult result = tune(request, *searcher, log, runner_settings, interruption);
+  const auto cheapest = [&] {
+    std::vector<Configuration> next = cheapest_configurations(study, space, legal, default_one, gate, tried_after_failed_default);
+    if (!next.empty())
+      progress.message("the default configuration cannot be measured: next come those that move the fewest bytes per step");
+    return next;
+  };
+  AfterFailedDefaultSearcher searcher(default_one, cheapest, make_searcher(options.searcher, {space, legal, objectives, options.common.seed}));
+  const TuneResult result = tune(request, searcher, log, runner_settings, interruption);
   progress.clear();
 
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
+  const std::vector<std::string> on_processors = neighbours.on_processors();
+  const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
+  const std::vector<std::string> arisen = neighbours.arisen_since();
+  for (const auto& list : {on_processors, on_gpu, arisen}) add_other_work(run.path(), list);
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
   console.result(fmt::format(
@@ -236,15 +252,18 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
   outcome.document["interrupted"] = interrupted;
-  const std::vector<std::string> on_processors = neighbours.on_processors();
-  const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
   outcome.document["other_work"] = on_processors;
   for (const std::string& other : on_gpu) outcome.document["other_work"].push_back(other);
+  outcome.document["arisen"] = arisen;
   if (!on_processors.empty())
     console.warn(fmt::format("moetune: other work ran beside it: {}. Turns of one pass share that, so their ratios hold; the times are not this "
                              "machine's alone", fmt::join(on_processors, ", ")));
   if (!on_gpu.empty()) {
     console.warn(fmt::format("moetune: indeterminate: {} came while it was measured", fmt::join(on_gpu, ", ")));
+    outcome.code = ExitCode::indeterminate;
+  }
+  if (!arisen.empty()) {
+    console.warn(fmt::format("moetune: indeterminate: while it was measured this arose: {}", fmt::join(arisen, "; ")));
     outcome.code = ExitCode::indeterminate;
   }
   if (interrupted) {

@@ -11,9 +11,13 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/contender.h"
 #include "tuner/launch_profile.h"
+#include "tuner/metric_facts.h"
 
 namespace moetune {
 namespace {
+
+// Of the memory that a GPU is sold with, what drivers and error correction leave at least.
+constexpr double least_share_of_a_gpu = 0.9;
 
 using Field = std::pair<const char*, std::function<std::string(const LaunchProfile&)>>;
 
@@ -148,16 +152,23 @@ std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
   return found;
 }
 
-std::string box_name(const HardwareFingerprint& hardware) {
-  if (hardware.gpu_count > 0) return fmt::format("{} x{}", hardware.device, hardware.gpu_count);
+std::string box_name(const HardwareFingerprint& hardware, std::int64_t gpu_bytes) {
+  if (hardware.gpu_count > 0) {
+    std::string name = fmt::format("{} x{}", hardware.device, hardware.gpu_count);
+    const auto usable = static_cast<double>(hardware.device_bytes);
+    if (usable > 0.0 && usable < least_share_of_a_gpu * static_cast<double>(gpu_bytes))
+      name += ", limited to " + value_text("device_bytes", usable);
+    return name;
+  }
   return hardware.cpu_name.empty()
              ? hardware.device
              : fmt::format("{}: {}, {} cores", hardware.device, hardware.cpu_name, hardware.cpu_cores);
 }
 
-ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price) {
+ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price,
+                     std::int64_t gpu_bytes) {
   ComparedBox box;
-  box.box = box_name(profile.hardware);
+  box.box = box_name(profile.hardware, gpu_bytes);
   box.model = profile.model;
   box.from = from;
   box.price = price;

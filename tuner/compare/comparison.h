@@ -25,7 +25,7 @@ struct ComparedPoint {
 };
 
 struct ComparedBox {
-  std::string box;  // "NVIDIA H200 x1", "cpu: Intel(R) Xeon(R) Processor"
+  std::string box;  // "NVIDIA H200 x1, limited to 24.0 GiB", "cpu: Intel(R) Xeon(R) Processor"
   std::string model;
   std::string from;  // file or catalogue name
   bool is_predicted = false;
@@ -63,10 +63,13 @@ struct Comparison {
 std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
                                      std::span<const std::string> names);
 
-std::string box_name(const HardwareFingerprint& hardware);
+// gpu_bytes: memory that such a GPU comes with; a run that had much less of it was limited (--device-memory, or
+// others were there), which is then part of the name. 0: not known.
+std::string box_name(const HardwareFingerprint& hardware, std::int64_t gpu_bytes = 0);
 
 // One box of a comparison as its profile has it; the money is left to settle().
-ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price);
+ComparedBox compared(const LaunchProfile& profile, const std::string& from, const BoxPrice& price,
+                     std::int64_t gpu_bytes = 0);
 
 // Fills in energy, money and break-even loads of every box. InputError where a figure comes to no number: one
 // of a profile or of a price cannot be one that was measured.

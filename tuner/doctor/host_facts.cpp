@@ -25,14 +25,6 @@ std::optional<std::string> text_of(const fs::path& path) {
   return text.str();
 }
 
-std::optional<std::int64_t> swapped_pages(const fs::path& root) {
-  const auto text = text_of(root / "proc/vmstat");
-  if (!text) return std::nullopt;
-  const auto numbers = named_numbers(*text);
-  if (!numbers.contains("pswpin") || !numbers.contains("pswpout")) return std::nullopt;
-  return static_cast<std::int64_t>(numbers.at("pswpin") + numbers.at("pswpout"));
-}
-
 void read_memory(const fs::path& root, BoxFacts& box) {
   const auto text = text_of(root / "proc/meminfo");
   if (!text) return;
@@ -79,6 +71,18 @@ void read_nodes(const fs::path& root, BoxFacts& box) {
 
 }  // namespace
 
+std::optional<std::int64_t> swapped_pages(const fs::path& root) {
+  const auto text = text_of(root / "proc/vmstat");
+  if (!text) return std::nullopt;
+  const auto numbers = named_numbers(*text);
+  if (!numbers.contains("pswpin") || !numbers.contains("pswpout")) return std::nullopt;
+  return static_cast<std::int64_t>(numbers.at("pswpin") + numbers.at("pswpout"));
+}
+
+double swap_rate(std::int64_t pages, double seconds) {
+  return static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6 / seconds;
+}
+
 std::vector<int> numbers_in_list(const std::string& list) {
   std::vector<int> numbers;
   std::istringstream parts(list.substr(0, list.find('\n')));
@@ -117,10 +121,8 @@ void read_host_facts(const fs::path& root, const std::function<void(std::chrono:
   const std::optional<std::int64_t> before = swapped_pages(root);
   if (!pause || !before) return;
   pause(look);
-  if (const auto after = swapped_pages(root)) {
-    const double bytes = static_cast<double>(*after - *before) * static_cast<double>(sysconf(_SC_PAGESIZE));
-    box.swapping_mb_per_s = bytes / 1e6 / (static_cast<double>(look.count()) / 1e3);
-  }
+  if (const auto after = swapped_pages(root))
+    box.swapping_mb_per_s = swap_rate(*after - *before, std::chrono::duration<double>(look).count());
 }
 
 }  // namespace moetune

@@ -19,6 +19,12 @@ namespace moetune {
 void read_host_facts(const std::filesystem::path& root,
                      const std::function<void(std::chrono::milliseconds)>& pause, BoxFacts& box);
 
+// Pages that went to or came from swap since the machine started; empty: /proc/vmstat does not say.
+std::optional<std::int64_t> swapped_pages(const std::filesystem::path& root);
+
+// In MB/s; seconds above 0.
+double swap_rate(std::int64_t pages, double seconds);
+
 // "0-3,8" -> {0, 1, 2, 3, 8}; empty where it is no such list.
 std::vector<int> numbers_in_list(const std::string& list);
 

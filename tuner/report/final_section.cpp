@@ -8,6 +8,7 @@
 #include "tuner/metric_facts.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/metric_column.h"
+#include "tuner/slowdown.h"
 
 namespace moetune {
 namespace {
@@ -72,9 +73,11 @@ std::string final_words(const RunReport& report) {
   if (finalists == 0)
     return fmt::format(
         "The default was measured again alone, {} times in fresh processes: nothing else that is acceptable "
-        "came "
-        "near it in the search. 'moetune ci' compares with these times.",
-        round.passes);
+        "came near it in the search. {}",
+        round.passes,
+        round.passes < fewest_rounds
+            ? fmt::format("'moetune ci' needs {} such times; a larger --budget gives them.", fewest_rounds)
+            : "'moetune ci' compares with these times.");
   const std::string who = finalists == 1 ? fmt::format("the finalist is {}better", better == 1 ? "" : "not ")
                                          : fmt::format("{} of {} finalists {} better",
                                                        better == 0 ? "none" : std::to_string(better),
@@ -91,10 +94,12 @@ std::string how_it_was_made(const FinalRound& round) {
   if (round.finalists.size() == 1)
     return fmt::format(
         "Nothing else that is acceptable came near it in the search, so one configuration was measured again "
-        "alone: {} passes, each in a fresh process. There is nothing to compare it with tonight; 'moetune "
-        "ci' "
-        "compares a later night with these passes.\n\n",
-        round.passes);
+        "alone: {} passes, each in a fresh process. There is nothing to compare it with tonight; {}.\n\n",
+        round.passes,
+        round.passes < fewest_rounds
+            ? fmt::format("'moetune ci' needs {} passes to compare a later night with, which a larger --budget gives",
+                          fewest_rounds)
+            : "'moetune ci' compares a later night with these passes");
   return fmt::format(
       "The default and the best of the search, measured again in turns: {} passes, in each of them every "
       "finalist once, all in one fresh process. The verdict rests on these times. What is compared are "

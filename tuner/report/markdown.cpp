@@ -8,6 +8,7 @@
 #include "tuner/report/against_default.h"
 #include "tuner/report/escape.h"
 #include "tuner/report/final_section.h"
+#include "tuner/report/knob_effects.h"
 #include "tuner/report/metric_column.h"
 #include "tuner/report/run_facts.h"
 #include "tuner/serving/confirmation.h"
@@ -176,7 +177,7 @@ std::string to_markdown(const RunReport& report) {
   const Knobs knobs = knobs_of(report.trials);
   return fmt::format("# {}, {}\n\n", markdown_text(report.request.model),
                      markdown_text(report.request.workload)) +
-          note_of(report.request) + what_to_launch(report) + final_section(report) + the_front(report, knobs) + the_default(report) +
+          note_of(report.request) + what_to_launch(report) + final_section(report) + the_front(report, knobs) + knob_effects_section(report) + the_default(report) +
           failures(report, knobs) + how_measured(report) + machine(report) + again(report);
 }
 

@@ -32,6 +32,21 @@ std::vector<NamedText> flattened(const nlohmann::json& object) {
   return rows;
 }
 
+namespace {
+
+// Empty: the calendar was left alone.
+std::string clock_jumps(const RunReport& report) {
+  std::string text;
+  for (const std::vector<Trial>* trials : {&report.trials, &report.measured_again})
+    for (const Trial& trial : *trials)
+      if (trial.clock_jump_seconds)
+        text += fmt::format("{}jumped by {:+.0f} s during trial {}{}", text.empty() ? "" : ", ",
+                            *trial.clock_jump_seconds, trial.number, trial.turn ? " of the final round" : "");
+  return text.empty() ? "" : text + "; times are taken with another clock";
+}
+
+}  // namespace
+
 std::vector<NamedText> study_facts(const RunReport& report) {
   const RunRequest& request = report.request;
   double seconds = 0.0;
@@ -48,6 +63,11 @@ std::vector<NamedText> study_facts(const RunReport& report) {
                               {"turns of final rounds", std::to_string(report.measured_again.size())},
                               {"measuring time", duration_text(seconds)},
                               {"build", request.build}};
+  if (!report.other_work.empty())
+    rows.push_back({"other work", fmt::format("{}: times are not this machine's alone; turns of one pass shared it, so that "
+                                              "their ratios hold",
+                                              fmt::join(report.other_work, ", "))});
+  if (const std::string jumps = clock_jumps(report); !jumps.empty()) rows.push_back({"system clock", jumps});
   flatten(rows, "", request.conditions);
   return rows;
 }

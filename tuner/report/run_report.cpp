@@ -9,6 +9,7 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
 #include "tuner/json_fields.h"
+#include "tuner/other_work_file.h"
 #include "tuner/pareto.h"
 #include "tuner/report/front_table.h"
 #include "tuner/report/html.h"
@@ -56,6 +57,7 @@ RunReport read_run(const std::string& run_path) {
     report.measured_again = std::move(log.measured_again);
     report.torn = std::move(log.torn);
   }
+  report.other_work = read_other_work(run_path);
   for (const Trial& trial : pareto_front(report.trials, report.objectives).trials)
     report.front.push_back(trial.number);
   return report;

@@ -36,6 +36,7 @@ struct RunReport {
   std::vector<Trial> trials;          // trial 0 is the default configuration
   std::vector<Trial> measured_again;  // of final rounds
   std::string torn;                   // a torn last line was left out; empty: none
+  std::vector<std::string> other_work;  // that ran beside it, by name; empty: none was seen
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
   Verdict verdict;

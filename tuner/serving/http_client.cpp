@@ -21,17 +21,26 @@ std::chrono::microseconds microseconds(double seconds) {
 
 using Clock = std::chrono::steady_clock;
 
+// What had come of an answer when it ended.
+struct Arrived {
+  int status = 0;  // 0: not even the headers
+  std::size_t bytes = 0;
+  Clock::duration silent{};
+};
+
 // The library says Read for a connection that broke and for one that stayed silent for too long.
-std::string words_of(httplib::Error error, Clock::duration silent, const HttpLimits& limits) {
+std::string words_of(httplib::Error error, const Arrived& arrived, const HttpLimits& limits) {
   switch (error) {
     case httplib::Error::Connection:
       return "nothing answers";
     case httplib::Error::ConnectionTimeout:
       return fmt::format("nothing answers within {:g} s", limits.connect_seconds);
     case httplib::Error::Read:
-      if (silent >= microseconds(limits.silence_seconds))
+      if (arrived.silent >= microseconds(limits.silence_seconds))
         return fmt::format("nothing came for {:g} s", limits.silence_seconds);
-      return "the answer ended early";
+      if (arrived.status == 0) return "the server closed the connection before any answer came";
+      return fmt::format("the answer ended early: status {} and {} bytes had come", arrived.status,
+                         arrived.bytes);
     case httplib::Error::Write:
       return "the request could not be sent";
     case httplib::Error::Canceled:
@@ -43,18 +52,18 @@ std::string words_of(httplib::Error error, Clock::duration silent, const HttpLim
 
 }  // namespace
 
-struct HttpClient::Connection {
+struct HttpClient::Parts {
   ServerUrl url;
   HttpLimits limits;
   httplib::Client client;
 
-  Connection(ServerUrl the_url, const HttpLimits& the_limits)
+  Parts(ServerUrl the_url, const HttpLimits& the_limits)
       : url(std::move(the_url)), limits(the_limits), client(url.origin) {}
 
   HttpReply send(httplib::Request request, const std::function<bool(std::string_view)>& receive);
 };
 
-HttpReply HttpClient::Connection::send(httplib::Request request,
+HttpReply HttpClient::Parts::send(httplib::Request request,
                                        const std::function<bool(std::string_view)>& receive) {
   HttpReply reply;
   std::size_t bytes = 0;
@@ -84,7 +93,7 @@ HttpReply HttpClient::Connection::send(httplib::Request request,
   if (too_long)
     reply.failure = fmt::format("{}: the answer is longer than {} bytes", what, limits.body_bytes);
   else if (!result)
-    reply.failure = fmt::format("{}: {}", what, words_of(result.error(), Clock::now() - heard, limits));
+    reply.failure = fmt::format("{}: {}", what, words_of(result.error(), {reply.status, bytes, Clock::now() - heard}, limits));
   else if (!is_good)
     reply.failure =
         fmt::format("{}: status {}: {}", what, reply.status, fitted(reply.body, shown_of_an_error));
@@ -92,12 +101,12 @@ HttpReply HttpClient::Connection::send(httplib::Request request,
 }
 
 HttpClient::HttpClient(const ServerUrl& url, const std::string& token, const HttpLimits& limits)
-    : connection_(std::make_unique<Connection>(url, limits)) {
-  httplib::Client& client = connection_->client;
+    : parts_(std::make_unique<Parts>(url, limits)) {
+  httplib::Client& client = parts_->client;
   client.set_connection_timeout(microseconds(limits.connect_seconds));
   client.set_read_timeout(microseconds(limits.silence_seconds));
   client.set_write_timeout(microseconds(limits.silence_seconds));
-  client.set_keep_alive(true);
+  client.set_keep_alive(false);
   client.set_tcp_nodelay(true);
   if (token.empty()) return;
   if (std::ranges::any_of(token, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; }))
@@ -109,13 +118,13 @@ HttpClient::~HttpClient() = default;
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
 
-const ServerUrl& HttpClient::url() const { return connection_->url; }
+const ServerUrl& HttpClient::url() const { return parts_->url; }
 
 HttpReply HttpClient::get(const std::string& path) {
   httplib::Request request;
   request.method = "GET";
   request.path = path;
-  return connection_->send(std::move(request), {});
+  return parts_->send(std::move(request), {});
 }
 
 HttpReply HttpClient::post(const std::string& path, const std::string& json,
@@ -125,7 +134,7 @@ HttpReply HttpClient::post(const std::string& path, const std::string& json,
   request.path = path;
   request.body = json;
   request.set_header("Content-Type", "application/json");
-  return connection_->send(std::move(request), receive);
+  return parts_->send(std::move(request), receive);
 }
 
 }  // namespace moetune

@@ -1,8 +1,10 @@
 // Requests to a server that somebody else started: its metrics, its models, its streamed answers. cpp-httplib
 // stays behind this header (it costs every file that includes it seconds of compile time).
 //
-// A client is one connection, kept open between requests: use one per thread. What the server does wrong is a
-// value (HttpReply::failure), as every request of a measurement may fail on its own.
+// Every request has a connection of its own: llama-server promises to keep one and yet closes it after every
+// streamed answer, a moment after the answer's end; a request sent in that moment is lost. A connection kept idle
+// also holds one of the few threads of such a server. What the server does wrong is a value (HttpReply::failure),
+// as every request of a measurement may fail on its own. Use one client per thread.
 #pragma once
 
 #include <functional>
@@ -46,8 +48,8 @@ class HttpClient {
                  const std::function<bool(std::string_view piece)>& receive);
 
  private:
-  struct Connection;
-  std::unique_ptr<Connection> connection_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace moetune

@@ -42,6 +42,11 @@ void add(ServedRun& all, const ServedRun& one) {
   if (all.failure.empty()) all.failure = one.failure;
 }
 
+// Which of several it was, before what went wrong; "" for a single one.
+std::string place(const char* what, std::size_t number, std::size_t of) {
+  return of > 1 ? fmt::format("{} {} of {}: ", what, number + 1, of) : "";
+}
+
 bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 double mean(const std::vector<double>& values) {
@@ -131,11 +136,16 @@ ServedRun ServedWorkload::sequence(std::uint64_t number) const {
       while (end < added.size() && continues_a_character(added[end])) ++end;
       all.failure = sent(client, prompt + added.substr(0, end), 1, nullptr).failure;
     }
-    if (!all.failure.empty()) break;
-    prompt += added;
-    std::string answer;
-    add(all, sent(client, prompt, workload_.output_tokens, &answer));
-    prompt += answer;
+    if (all.failure.empty()) {
+      prompt += added;
+      std::string answer;
+      add(all, sent(client, prompt, workload_.output_tokens, &answer));
+      prompt += answer;
+    }
+    if (!all.failure.empty())
+      all.failure = place("round", static_cast<std::size_t>(round),
+                          static_cast<std::size_t>(workload_.rounds)) +
+                    all.failure;
   }
   return all;
 }
@@ -150,7 +160,9 @@ std::string ServedWorkload::calibrate() {
         attempt == 0 ? std::max(1, workload_.prompt_tokens / 8) : workload_.prompt_tokens;
     const std::string prompt = window(static_cast<std::uint64_t>(attempt), tokens);
     const ServedRun answer = sent(client, prompt, 1, nullptr);
-    if (!answer.failure.empty()) return answer.failure;
+    if (!answer.failure.empty())
+      return fmt::format("request {} of {} that ask how many characters make a token: {}", attempt + 1,
+                         calibrations, answer.failure);
     if (answer.prompt_tokens == 0) return "";  // it does not count; said in the remarks of every measurement
     const double found = static_cast<double>(prompt.size()) / static_cast<double>(answer.prompt_tokens);
     fewest = attempt <= 1 ? found : std::min(fewest, found);
@@ -178,6 +190,8 @@ ServedRun ServedWorkload::run(std::uint64_t number) {
         } catch (const std::exception& error) {
           parts[i].failure = error.what();  // must not leave the thread
         }
+        if (!parts[i].failure.empty())
+          parts[i].failure = place("sequence", i, starts.size()) + parts[i].failure;
       });
   }
   ServedRun all;
@@ -224,6 +238,7 @@ ServedResult measure_served(ServedWorkload& workload, double seconds,
   progress("warming up");
   ServedRun all;
   all.failure = workload.run(number++).failure;
+  if (!all.failure.empty()) all.failure = "the run that warms up: " + all.failure;
   std::vector<double> run_token_ms;
   std::vector<double> run_first_ms;
   std::vector<double> tokens_per_s;
@@ -232,7 +247,9 @@ ServedResult measure_served(ServedWorkload& workload, double seconds,
   const auto is_hopeless = [&] { return left_out >= fewest_runs && left_out > stop.count(); };
   while (all.failure.empty() && !stop.done() && !is_hopeless()) {
     progress(fmt::format("timing, run {}", stop.count() + left_out + 1));
-    const ServedRun run = workload.run(number++);
+    ServedRun run = workload.run(number++);
+    if (!run.failure.empty())
+      run.failure = fmt::format("run {}: {}", stop.count() + left_out + 1, run.failure);
     add(all, run);
     if (!run.failure.empty()) break;
     if (run.first_token_ms.empty()) {

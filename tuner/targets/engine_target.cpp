@@ -147,6 +147,7 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"threads", setup.threads},
           {"device_memory_bytes", setup.device_memory_bytes},
           {"latency_seconds", setup.latency_seconds},
+          {"longest_run_seconds", setup.longest_run_seconds},
           {"usd_per_hour", setup.usd_per_hour},
           {"study_folder", setup.study_folder},
           {"timing_only", setup.timing_only},
@@ -166,6 +167,7 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.threads = static_cast<int>(fields.integer("threads", 0, 4096));
   setup.device_memory_bytes = fields.integer("device_memory_bytes", 0, std::int64_t{1} << 62);
   setup.latency_seconds = fields.number("latency_seconds");
+  setup.longest_run_seconds = fields.number("longest_run_seconds");
   setup.usd_per_hour = fields.number("usd_per_hour");
   setup.study_folder = fields.text("study_folder");
   setup.samples_out = fields.text_or("samples_out", "");
@@ -212,7 +214,11 @@ EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progres
 TargetResult EngineTarget::measure(const Configuration& configuration, std::uint64_t, const ProgressWords& progress) {
   const auto say = progress ? progress : [](const std::string&) {};
   try {
-    return measure_options(options_of(configuration, setup_.device, setup_.threads), say);
+    return measure_options(options_of(configuration, setup_.device, setup_.threads), configuration.key(), say);
+  } catch (const RunTooLong& error) {
+    return {Outcome::timed_out,
+            std::string(error.what()) + ": it is run several times within a third of --budget, or within --trial-limit",
+            {}};
   } catch (const InputError& error) {
     return {Outcome::infeasible, error.what(), {}};
   } catch (const std::bad_alloc&) {
@@ -229,6 +235,7 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
   EngineTargetSetup same = setup_;
   same.workload = wanted.workload;
   same.latency_seconds = wanted.latency_seconds;
+  same.longest_run_seconds = wanted.longest_run_seconds;
   same.study_folder = wanted.study_folder;
   if (to_json_value(same) != to_json_value(wanted)) return false;
   setup_ = std::move(wanted);
@@ -236,12 +243,12 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
   return true;
 }
 
-TargetResult EngineTarget::measure_options(const EngineOptions& options, const ProgressWords& progress) {
+TargetResult EngineTarget::measure_options(const EngineOptions& options, const std::string& name, const ProgressWords& progress) {
   if (const auto objection = objection_to_load(setup_.workload, options)) return {Outcome::infeasible, objection->text(), {}};
   const EngineLimits limits = limits_of(setup_.workload, options);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
-  settle_arrivals(progress);
+  settle_arrivals(options, name, progress);
   load_seconds_ = 0.0;
   if (setup_.timing_only)
     return {.outcome = Outcome::ok, .reason = "", .metrics = timed_metrics(workload_engine(options, progress), progress)};
@@ -258,24 +265,50 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const P
   return result;
 }
 
-void EngineTarget::settle_arrivals(const ProgressWords& progress) {
-  Workload& workload = setup_.workload;
-  if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return;
+double EngineTarget::run_limit() const {
+  return setup_.longest_run_seconds > 0.0 ? setup_.longest_run_seconds : no_limit;
+}
+
+// Half the limit of a run: whoever finds the rate runs as often for it as for being timed.
+double EngineTarget::default_arrival_rate(const ProgressWords& progress) {
   const ModelSpec& spec = checkpoint_->spec();
-  found_arrivals_ = true;
-  workload.arrivals_per_s = read_arrival_rate(setup_.study_folder);
-  if (workload.arrivals_per_s > 0.0) return;
-  progress("finding the rate of arrivals");
   EngineOptions options = default_options(setup_.device);
   options.cpu_threads = setup_.threads;
-  const double share = largest_cache_fraction(spec, options, limits_of(workload, options), setup_.device_memory_bytes);
+  const double share = largest_cache_fraction(spec, options, limits_of(setup_.workload, options), setup_.device_memory_bytes);
   if (share == 0.0)
-    throw InputError("workload " + workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
+    throw InputError("workload " + setup_.workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
                      "arrivals_per_s in a workload file");
   options.expert_cache_fraction = share;
-  workload.arrivals_per_s = arrival_share * completed_per_s(workload_engine(options, progress), workload, text_);
-  if (const std::string problem = write_arrival_rate(setup_.study_folder, workload.arrivals_per_s); !problem.empty())
-    say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
+  return arrival_share * completed_per_s(workload_engine(options, progress), setup_.workload, text_, {}, run_limit() / 2.0);
+}
+
+void EngineTarget::settle_arrivals(const EngineOptions& measured, const std::string& name, const ProgressWords& progress) {
+  Workload& workload = setup_.workload;
+  if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return;
+  found_arrivals_ = true;
+  ArrivalRate rate = read_arrival_rate(setup_.study_folder);
+  std::string why = rate.per_s > 0.0 ? "" : read_why_no_default_rate(setup_.study_folder);
+  if (rate.per_s == 0.0) {
+    progress("finding the rate of arrivals");
+    if (why.empty()) {
+      try {
+        rate.per_s = default_arrival_rate(progress);
+      } catch (const RunTooLong& error) {
+        why = error.what();
+        write_why_no_default_rate(setup_.study_folder, why);  // or the next process finds out again
+      }
+    }
+    if (!why.empty()) {
+      rate.per_s = arrival_share *
+                   completed_per_s(workload_engine(measured, progress), workload, text_, {}, run_limit() / 2.0);
+      rate.note = fmt::format("{:g} of what {} completes, not of the default configuration: {}", arrival_share, name, why);
+      say_line(fmt::format("requests arrive at {:.3g} per second: {}", rate.per_s, rate.note));
+    }
+    if (const std::string problem = write_arrival_rate(setup_.study_folder, rate); !problem.empty())
+      say_line("the rate of arrivals cannot be kept, every process finds its own: " + problem);
+  }
+  workload.arrivals_per_s = rate.per_s;
+  arrivals_note_ = rate.note;
 }
 
 // Of the device that computes: a CPU that is held back while a GPU computes shows in the times of few workloads.
@@ -312,10 +345,13 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   const LatencyResult latency = measure_latency(
       engine, setup_.workload, text_, setup_.latency_seconds, progress,
       counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
-      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); }, record_task);
+      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); }, record_task, run_limit());
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
-  if (found_arrivals_) metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
+  if (found_arrivals_) {
+    metrics["arrivals_per_s"] = exact_measurement(setup_.workload.arrivals_per_s);
+    metrics["arrivals_per_s"].stopped = arrivals_note_;
+  }
   metrics["device_bytes"] = exact_measurement(static_cast<double>(latency.stats.device_bytes));
   metrics["host_bytes"] = exact_measurement(static_cast<double>(latency.stats.host_bytes));
   metrics["load_seconds"] = exact_measurement(load_seconds_);

@@ -34,6 +34,7 @@ struct EngineTargetSetup {
   int threads = 0;                       // 0: all this process may use
   std::int64_t device_memory_bytes = 0;  // to stay within
   double latency_seconds = 3.0;          // most time for timing one configuration
+  double longest_run_seconds = 0.0;      // one whose first run takes longer is timed_out at once; 0: none is
   double usd_per_hour = 0.0;             // 0: usd_per_mtok is not known
   std::string study_folder;              // keeps what is found out once for all processes of a study; empty: there is none
   std::string samples_out;               // file that exists and gets the raw times of every run; empty: none
@@ -75,15 +76,19 @@ class EngineTarget : public Target {
   // Groups of windows that may be scored: more than the base only while a third engine, the reference's, has room.
   int most_groups(int base);
   std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
-  TargetResult measure_options(const EngineOptions& options, const ProgressWords& progress);
+  TargetResult measure_options(const EngineOptions& options, const std::string& name, const ProgressWords& progress);
   // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a study. Kept in
   // its folder.
-  void settle_arrivals(const ProgressWords& progress);
+  // Where the default is too slow for that, with the configuration at hand: measured, its key as name.
+  void settle_arrivals(const EngineOptions& measured, const std::string& name, const ProgressWords& progress);
+  double default_arrival_rate(const ProgressWords& progress);
+  double run_limit() const;
   ThrottleCounter throttle_counter();
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;
   bool found_arrivals_ = false;  // the rate was measured, not given
+  std::string arrivals_note_;    // whose it is, where it is not the default's
   std::shared_ptr<const Checkpoint> checkpoint_;
   TokenSource text_;
   std::optional<GpuPower> power_;  // of the GPU that is measured

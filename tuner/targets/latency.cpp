@@ -57,14 +57,15 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
                               double most_seconds,
                               const std::function<void(const std::string& words)>& progress,
                               const EnergyCounter& joules, const StepPrice& price, const RunObserver& observe,
-                              const TaskRecording& record_task) {
+                              const TaskRecording& record_task, double longest_run_seconds) {
   OccasionalWords say(progress);
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
   double run_seconds = 0.0;
   for (double seconds = 0.0; !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
     say([&] { return fmt::format("warming up, run {}", warm_up.count() + 1); });
-    const RunTimes times = run_workload(engine, workload, text, window++, price);
+    const double most_run_seconds = warm_up.count() == 0 ? longest_run_seconds : no_limit;
+    const RunTimes times = run_workload(engine, workload, text, window++, price, most_run_seconds);
     if (observe) observe(times, true);
     warm_up.add(sample_of(times));
     seconds += times.seconds;

@@ -41,11 +41,12 @@ using RunObserver = std::function<bool(const RunTimes& times, bool is_warm_up)>;
 // joules: empty where nothing counts the device's energy. most_seconds: of measuring, warm-up not counted;
 // ends earlier when the interval of tpot_ms is narrow. price: of a step, for tests. record_task: asked once,
 // behind all timed runs, where the workload has rounds; without it neither task_tax_ms nor a goodput by it is
-// known.
+// known. longest_run_seconds: run_workload()'s limit, for the first run that warms up.
 LatencyResult measure_latency(Engine& engine, const Workload& workload, const TokenSource& text,
                               double most_seconds,
                               const std::function<void(const std::string& words)>& progress,
                               const EnergyCounter& joules = {}, const StepPrice& price = {},
-                              const RunObserver& observe = {}, const TaskRecording& record_task = {});
+                              const RunObserver& observe = {}, const TaskRecording& record_task = {},
+                              double longest_run_seconds = no_limit);
 
 }  // namespace moetune

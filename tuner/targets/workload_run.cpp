@@ -1,6 +1,7 @@
 #include "tuner/targets/workload_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -15,6 +16,7 @@ namespace moetune {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
+constexpr int steps_before_judging = 4;  // where a run has a limit: the first one may hold what is done once
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -29,15 +31,19 @@ struct Progress {
 
 class Run {
  public:
-  Run(TimedEngine engine, const Workload& workload, const TokenSource& text, std::uint64_t number)
+  Run(TimedEngine engine, const Workload& workload, const TokenSource& text, std::uint64_t number,
+      double most_seconds)
       : engine_(std::move(engine)),
+        most_seconds_(most_seconds),
         workload_(workload),
         scheduler_(engine_.engine().limits(), engine_.engine().options().prefix_cache),
         tasks_(tasks_of(workload, text, number, engine_.engine().options().prefix_cache)),
         progress_(tasks_.size()) {
     times_.task_ms.resize(tasks_.size());
-    for (std::size_t task = 0; task < tasks_.size(); ++task)
+    for (std::size_t task = 0; task < tasks_.size(); ++task) {
       progress_[task].round_began_ms = tasks_[task].arrives_ms;
+      for (const TaskRequest& request : tasks_[task].requests) all_tokens_ += request.answer_tokens;
+    }
   }
 
   RunTimes operator()() {
@@ -104,6 +110,7 @@ class Run {
 
   // So many steps that no arrival is missed for which there is room, as far as the last steps tell.
   int steps_ahead() const {
+    if (most_seconds_ != no_limit && shortest_step_ms_ == never) return steps_before_judging;
     const double arrives_ms = next_arrival().second;
     if (!scheduler_.has_free_slot() || arrives_ms == never) return workload_.output_tokens;
     if (step_ms_ <= 0.0) return 1;
@@ -121,6 +128,9 @@ class Run {
       after_ms = engine_.decode(
           {.first = batch.tokens, .steps = batch.decode_steps, .forced = batch.forced, .sampling = {}});
       step_ms_ = (engine_.now_ms() - start_ms) / batch.decode_steps;
+      double before_ms = start_ms;
+      for (const double now_ms : after_ms)
+        shortest_step_ms_ = std::min(shortest_step_ms_, now_ms - std::exchange(before_ms, now_ms));
     } else {
       engine_.forward(batch.tokens);
       after_ms.push_back(engine_.now_ms());
@@ -128,6 +138,17 @@ class Run {
     for (const ServedToken& token : scheduler_.ran(batch))
       came_out(sent_[static_cast<std::size_t>(token.request)], token,
                after_ms[static_cast<std::size_t>(token.step)]);
+    if (most_seconds_ != no_limit) insist_on_limit();
+  }
+
+  // A step gives each sequence one token at most, so there are at least so many more.
+  void insist_on_limit() {
+    const bool has_decoded = shortest_step_ms_ != never;
+    const double steps = std::ceil(static_cast<double>(all_tokens_ - times_.output_tokens) /
+                                   engine_.engine().limits().sequences);
+    const double busy_ms = engine_.now_ms() - idle_ms_;
+    const double seconds = 1e-3 * (busy_ms + (has_decoded ? steps * shortest_step_ms_ : 0.0));
+    if (seconds > most_seconds_) throw RunTooLong(seconds, has_decoded ? shortest_step_ms_ : 0.0, most_seconds_);
   }
 
   void came_out(const Sent& sent, const ServedToken& token, double at_ms) {
@@ -154,6 +175,7 @@ class Run {
   }
 
   TimedEngine engine_;
+  double most_seconds_;
   const Workload& workload_;
   Scheduler scheduler_;
   std::vector<Task> tasks_;
@@ -162,6 +184,8 @@ class Run {
   ToolWork tools_;
   double idle_ms_ = 0.0;
   double step_ms_ = 0.0;  // of the last decoding; 0: there was none
+  double shortest_step_ms_ = never;
+  std::int64_t all_tokens_ = 0;  // of all answers
   RunTimes times_;
 };
 
@@ -218,9 +242,18 @@ std::string pauses_note(const Workload& workload) {
   return fmt::format("{}", fmt::join(notes, "; "));
 }
 
+RunTooLong::RunTooLong(double seconds, double step_ms, double most_seconds)
+    : std::runtime_error(
+          step_ms > 0.0
+              ? fmt::format("one run of the workload takes {:.3g} s or more, as a step of decoding takes {:.3g} "
+                            "ms, and may take {:.3g} s",
+                            seconds, step_ms, most_seconds)
+              : fmt::format("one run of the workload has spent {:.3g} s on prompts and may take {:.3g} s",
+                            seconds, most_seconds)) {}
+
 RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run,
-                      const StepPrice& price) {
-  return Run(TimedEngine(engine, price), workload, text, run)();
+                      const StepPrice& price, double most_seconds) {
+  return Run(TimedEngine(engine, price), workload, text, run, most_seconds)();
 }
 
 }  // namespace moetune

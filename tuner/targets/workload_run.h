@@ -14,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -73,9 +75,19 @@ std::optional<Objection> objection_to_load(const Workload& workload, const Engin
 // workload's time is counted. Empty: it has no pauses.
 std::string pauses_note(const Workload& workload);
 
+inline constexpr double no_limit = std::numeric_limits<double>::infinity();
+
+// A run that cannot end within its limit, said as soon as its first steps tell. what(): in words.
+class RunTooLong : public std::runtime_error {
+ public:
+  // seconds: that it would take at least; step_ms: the shortest step so far, 0: none was decoded.
+  RunTooLong(double seconds, double step_ms, double most_seconds);
+};
+
 // run: its number; other numbers read other windows of the text. Poisson arrivals whose rate is not known
-// come all at once. price: of a step, for tests.
+// come all at once. price: of a step, for tests. Throws RunTooLong where what is left of it, at the shortest
+// decoding step so far, goes beyond most_seconds; idle time does not count to them.
 RunTimes run_workload(Engine& engine, const Workload& workload, const TokenSource& text, std::uint64_t run,
-                      const StepPrice& price = {});
+                      const StepPrice& price = {}, double most_seconds = no_limit);
 
 }  // namespace moetune

@@ -18,6 +18,18 @@ TEST(Workload, NamedOnesAreTheContracts) {
   EXPECT_TRUE(has_text(message_of<InputError>([] { workload_named("chatter"); }), "chat, completion, agent"));
 }
 
+TEST(Workload, ThroughputIsAlsoThereForLargerBatches) {
+  const Workload usual = workload_named("throughput");
+  EXPECT_EQ(usual.sequences, 32);
+  for (const int sequences : {64, 256}) {
+    const Workload larger = workload_named("throughput_" + std::to_string(sequences));
+    EXPECT_EQ(larger.sequences, sequences);
+    EXPECT_EQ(larger.prompt_tokens, usual.prompt_tokens);
+    EXPECT_TRUE(larger.poisson_arrivals);
+    EXPECT_EQ(larger.slo.metric, usual.slo.metric);
+  }
+}
+
 TEST(Workload, QuarterLengthsKeepTheRest) {
   const Workload agent = quarter_lengths(workload_named("agent"));
   EXPECT_EQ(agent.prompt_tokens, 512);

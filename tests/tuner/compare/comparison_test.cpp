@@ -40,6 +40,20 @@ LaunchProfile profile(const std::string& device, double tokens_per_s) {
   return made;
 }
 
+TEST(Comparison, ALimitOfMemoryIsPartOfTheName) {
+  LaunchProfile made = profile("NVIDIA H200", 100.0);
+  const auto name = [&](std::int64_t usable, std::int64_t comes_with) {
+    made.hardware.device_bytes = usable;
+    return compared(made, "a.json", {}, comes_with).box;
+  };
+  constexpr std::int64_t h200 = 141'000'000'000;
+  EXPECT_EQ(name(std::int64_t{24} << 30, h200), "NVIDIA H200 x1, limited to 24.0 GiB");
+  EXPECT_EQ(name(std::int64_t{139} << 30, h200), "NVIDIA H200 x1");
+  EXPECT_EQ(name(137'000'000'000, h200), "NVIDIA H200 x1") << "a driver and error correction take some";
+  EXPECT_EQ(name(std::int64_t{24} << 30, 0), "NVIDIA H200 x1") << "who does not know the GPU cannot tell";
+  EXPECT_EQ(name(0, h200), "NVIDIA H200 x1");
+}
+
 TEST(Comparison, WhatHoldsForSeveralBoxesIsSaidOnce) {
   Comparison comparison;
   for (const char* const name : {"A", "B", "C"}) {

@@ -53,6 +53,8 @@ TEST(HostFacts, OfAMachineThatIsMadeUp) {
   EXPECT_EQ(box.numa_nodes, 2);
   EXPECT_EQ(box.our_numa_nodes, std::vector<int>{1});
   EXPECT_EQ(box.throttled_share, 0.25);
+  EXPECT_EQ(swapped_pages(root), 215);
+  EXPECT_EQ(swapped_pages(root / "nowhere"), std::nullopt);
   EXPECT_EQ(pauses, 1);
   const double seconds = static_cast<double>(paused.count()) / 1e3;
   EXPECT_DOUBLE_EQ(box.swapping_mb_per_s.value(),

@@ -42,6 +42,25 @@ TEST(Markdown, HoldsFrontDefaultFailuresMachineAndCommands) {
                        "runs/example --resume\n"));
 }
 
+TEST(Markdown, SaysWhatElseRanBesideIt) {
+  RunReport report = example_report();
+  EXPECT_FALSE(has_text(to_markdown(report), "other work"));
+  report.other_work = {"make (process 7, 1.00 cores)"};
+  EXPECT_TRUE(has_text(to_markdown(report), "| other work | make (process 7, 1.00 cores): times are not this machine's alone"));
+}
+
+TEST(Markdown, SaysThatTheClockJumped) {
+  RunReport report = example_report();
+  EXPECT_FALSE(has_text(to_markdown(report), "system clock"));
+  report.trials[2].clock_jump_seconds = 3600.0;
+  report.measured_again = {report.trials[0]};
+  report.measured_again[0].turn = FinalTurn{.after = 4, .finalists = {0}, .pass = 0};
+  report.measured_again[0].clock_jump_seconds = -59.0;
+  EXPECT_TRUE(has_text(to_markdown(report),
+                       "| system clock | jumped by +3600 s during trial 2, jumped by -59 s during trial 0 of the final "
+                       "round; times are taken with another clock |"));
+}
+
 TEST(Markdown, EveryTableRowHasAsManyCellsAsItsHeading) {
   std::istringstream lines(to_markdown(example_report()));
   std::size_t cells = 0;

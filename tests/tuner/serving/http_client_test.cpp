@@ -1,9 +1,5 @@
 #include "tuner/serving/http_client.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
@@ -12,6 +8,7 @@
 #include "engine/facts/error.h"
 #include "tests/support/fake_server.h"
 #include "tests/support/message_of.h"
+#include "tests/support/raw_server.h"
 
 namespace moetune {
 namespace {
@@ -36,36 +33,39 @@ TEST(ServerUrl, WhatIsNoUrlIsRefusedByName) {
         << text;
 }
 
-// Its connections are taken by the system and never looked at.
-class SilentServer {
- public:
-  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(socket_, any, size) != 0 || ::listen(socket_, 4) != 0 ||
-        ::getsockname(socket_, any, &size) != 0)
-      throw std::runtime_error("no socket on 127.0.0.1");
-    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  }
-  ~SilentServer() { ::close(socket_); }
-  SilentServer(const SilentServer&) = delete;
-  SilentServer& operator=(const SilentServer&) = delete;
-
-  std::string url;
-
- private:
-  int socket_;
-};
-
 TEST(HttpClient, SilenceIsSaidWithItsLimit) {
-  const SilentServer server;
-  HttpClient client = client_of(server.url, {.silence_seconds = 0.05});
+  const RawServer server;  // takes connections and never looks at them
+  HttpClient client = client_of(server.url(), {.silence_seconds = 0.05});
   const HttpReply reply = client.get("/v1/models");
   EXPECT_EQ(reply.status, 0);
-  EXPECT_EQ(reply.failure, "GET " + server.url + "/v1/models: nothing came for 0.05 s");
+  EXPECT_EQ(reply.failure, "GET " + server.url() + "/v1/models: nothing came for 0.05 s");
+}
+
+// llama-server does this after a streamed answer; here the close waits until the client has used the connection again.
+TEST(HttpClient, AServerMayCloseAConnectionThatItPromisedToKeep) {
+  const RawServer server([](RawServer::Connection& connection) {
+    connection.read_request();
+    connection.send("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5, max=100\r\nContent-Length: 2\r\n\r\n[]");
+    connection.wait_for_more();
+  });
+  HttpClient client = client_of(server.url());
+  for (int again = 0; again < 3; ++again) {
+    const HttpReply reply = client.get("/v1/models");
+    EXPECT_EQ(reply.failure, "");
+    EXPECT_EQ(reply.body, "[]");
+  }
+}
+
+TEST(HttpClient, AClosedConnectionSaysWhetherAnythingHadCome) {
+  const RawServer server([number = 0](RawServer::Connection& connection) mutable {
+    connection.read_request();
+    if (number++ > 0) connection.send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n0123456");
+  });
+  HttpClient client = client_of(server.url());
+  EXPECT_EQ(client.get("/metrics").failure,
+            "GET " + server.url() + "/metrics: the server closed the connection before any answer came");
+  EXPECT_EQ(client.get("/metrics").failure,
+            "GET " + server.url() + "/metrics: the answer ended early: status 200 and 7 bytes had come");
 }
 
 TEST(HttpClient, GetsWhatIsThere) {

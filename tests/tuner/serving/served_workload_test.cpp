@@ -232,18 +232,34 @@ TEST(StreamCompletion, AnEndBeforeTheTokensAskedForIsSeen) {
   EXPECT_FALSE(ended("length", 0)) << "several tokens in a piece, and nobody counts them";
 }
 
-TEST(ServedWorkload, AFailedRequestEndsTheMeasurement) {
-  FakeServer server;
-  int requests = 0;
-  server.on_post("/v1/completions", [&](const std::string& body, auto&) {
-    return ++requests < 4 ? answer_to(body) : FakeServer::Answer{.status = 503, .pieces = {"overloaded"}};
-  });
-  Workload workload = workload_named("chat");
-  ServedWorkload served(server_url("--url", server.start()), "", "m", workload, some_text(),
-                        counting_clock());
-  EXPECT_TRUE(
-      has_text(measure_served(served, 1000.0, [](const std::string&) {}).failure, "status 503: overloaded"));
-  EXPECT_THROW(ServedWorkload(server_url("--url", "http://x"), "", "m", workload, "short", counting_clock()),
+TEST(ServedWorkload, AFailedRequestEndsTheMeasurementAndSaysWhichItWas) {
+  const auto failure_after = [](int good, Workload workload) {
+    FakeServer server;
+    int requests = 0;
+    server.on_post("/v1/completions", [&](const std::string& body, auto&) {
+      return requests++ < good ? answer_to(body)
+                               : FakeServer::Answer{.status = 503, .pieces = {"overloaded"}};
+    });
+    ServedWorkload served(server_url("--url", server.start()), "", "m", std::move(workload), some_text(),
+                          counting_clock());
+    return measure_served(served, 1000.0, [](const std::string&) {}).failure;
+  };
+  const Workload chat = workload_named("chat");
+  const auto begins = [](const std::string& failure, const std::string& words) {
+    EXPECT_TRUE(failure.starts_with(words + "POST http://")) << failure;
+    EXPECT_TRUE(has_text(failure, "status 503: overloaded")) << failure;
+  };
+  begins(failure_after(1, chat), "request 2 of 4 that ask how many characters make a token: ");
+  begins(failure_after(4, chat), "the run that warms up: ");
+  begins(failure_after(6, chat), "run 2: ");
+  Workload rounds = chat;
+  rounds.rounds = 3;
+  begins(failure_after(5, rounds), "the run that warms up: round 2 of 3: ");
+}
+
+TEST(ServedWorkload, ATextTooShortToPromptWithIsRefused) {
+  EXPECT_THROW(ServedWorkload(server_url("--url", "http://x"), "", "m", workload_named("chat"), "short",
+                              counting_clock()),
                InputError);
 }
 

@@ -11,6 +11,7 @@
 
 #include "tests/support/child_program.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tuner/support/steady_calendar.h"
 #include "tuner/tune.h"
 
 namespace moetune {
@@ -43,6 +44,7 @@ class TuneTest : public testing::Test {
     request.on_remark = [this](const std::string& line) { remarks += line + "\n"; };
     runner.worker_command = {tune_synthetic_program(), "worker"};
     runner.setup = {{"audit", folder / "audit"}};
+    runner.calendar = steady_calendar;
   }
   TuneResult run(Searcher& searcher) {
     TrialLog log(log_file);

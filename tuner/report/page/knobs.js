@@ -5,7 +5,7 @@ const knobView = {
   metric: null
 };
 
-// {ratio, pairs} of each value against the default's (the first one, where the default was not measured).
+// {ratio, change, pairs} of each value against the default's (the first one, where the default was not measured).
 const baseOf = (knob) => Math.max(0, trialNumbered(0) ? trialNumbered(0).choices[knob.index] : 0);
 
 function pairedChanges(knob, metric) {
@@ -19,11 +19,13 @@ function pairedChanges(knob, metric) {
   }
   const base = baseOf(knob);
   return knob.values.map((_, i) => {
-    const ratios = [];
-    if (i !== base)
-      for (const group of groups.values())
-        if (group.get(i) > 0 && group.get(base) > 0) ratios.push(group.get(i) / group.get(base));
-    return ratios.length ? {ratio: median(ratios), pairs: ratios.length} : null;
+    const pairs = i === base ? [] : [...groups.values()].filter((group) => group.get(i) > 0 && group.get(base) > 0);
+    if (pairs.length === 0) return null;
+    return {
+      ratio: median(pairs.map((group) => group.get(i) / group.get(base))),
+      change: median(pairs.map((group) => group.get(i) - group.get(base))),
+      pairs: pairs.length
+    };
   });
 }
 
@@ -101,7 +103,7 @@ function drawKnobs() {
       "knob-chart", `${heading(metric)} by the value of each knob`,
       [
         "knob", "value", "trials", "median", "lowest", "highest",
-        "change against the default's value, in pairs", "pairs"
+        "change against the default's value, in pairs", "the same in the metric", "pairs"
       ],
       () => variedKnobs.flatMap((knob) => {
         const changes = pairedChanges(knob, metric);
@@ -113,7 +115,9 @@ function drawKnobs() {
           return [
             knob.name, value, seen.length, seen.length ? digits(median(seen)) : "-",
             seen.length ? digits(Math.min(...seen)) : "-", seen.length ? digits(Math.max(...seen)) : "-",
-            changes[i] ? changeText(changes[i]) : "-", changes[i] ? changes[i].pairs : 0
+            changes[i] ? changeText(changes[i]) : "-",
+            changes[i] ? `${changes[i].change < 0 ? "\u2212" : "+"}${digits(Math.abs(changes[i].change))}` : "-",
+            changes[i] ? changes[i].pairs : 0
           ];
         });
       }));
