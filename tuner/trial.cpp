@@ -71,13 +71,14 @@ json to_json_value(const Trial& trial) {
   if (trial.turn)
     object["final_round"] = {
         {"after", trial.turn->after}, {"finalists", trial.turn->finalists}, {"pass", trial.turn->pass}};
+  if (trial.is_recording) object["recording"] = true;
   return object;
 }
 
 Trial trial_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started",
-               "final_round"});
+               "final_round", "recording"});
   Trial trial;
   trial.number = fields.integer("trial", 0, largest);
   trial.configuration =
@@ -91,6 +92,9 @@ Trial trial_from_json(const json& object, const std::string& where) {
   trial.started = fields.text("started");
   if (fields.has("final_round"))
     trial.turn = turn_from_json(fields.object("final_round"), fields.place("final_round"));
+  trial.is_recording = fields.has("recording") && fields.flag("recording");
+  if (trial.is_recording && trial.turn)
+    refuse(fields.place("recording"), "true beside final_round", "one of them");
   return trial;
 }
 

@@ -35,6 +35,7 @@ struct RunReport {
   nlohmann::json hardware;
   std::vector<Trial> trials;          // trial 0 is the default configuration
   std::vector<Trial> measured_again;  // of final rounds
+  std::vector<Trial> recordings;      // of where the time goes; what they found is among the metrics of their trials
   std::string torn;                   // a torn last line was left out; empty: none
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
