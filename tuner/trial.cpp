@@ -72,13 +72,14 @@ json to_json_value(const Trial& trial) {
   if (trial.turn)
     object["final_round"] = {
         {"after", trial.turn->after}, {"finalists", trial.turn->finalists}, {"pass", trial.turn->pass}};
+  if (trial.is_recording) object["recording"] = true;
   return object;
 }
 
 Trial trial_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"trial", "configuration", "outcome", "reason", "metrics", "seed", "seconds", "started",
-               "final_round", "clock_jump_seconds"});
+               "final_round", "recording", "clock_jump_seconds"});
   Trial trial;
   trial.number = fields.integer("trial", 0, largest);
   trial.configuration =
@@ -93,6 +94,9 @@ Trial trial_from_json(const json& object, const std::string& where) {
   if (fields.has("final_round"))
     trial.turn = turn_from_json(fields.object("final_round"), fields.place("final_round"));
   if (fields.has("clock_jump_seconds")) trial.clock_jump_seconds = fields.number("clock_jump_seconds");
+  trial.is_recording = fields.has("recording") && fields.flag("recording");
+  if (trial.is_recording && trial.turn)
+    refuse(fields.place("recording"), "true beside final_round", "one of them");
   return trial;
 }
 

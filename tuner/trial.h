@@ -31,15 +31,18 @@ struct FinalTurn {
 
 struct Trial {
   std::int64_t number =
-      0;  // 0, 1, 2 ... in the order they were asked; in a final round: the trial measured again
+      0;  // 0, 1, 2 ... in the order they were asked; in a final round and of a recording: the trial measured again
   Configuration configuration;
   Outcome outcome = Outcome::ok;
-  std::string reason;  // in words, empty when ok
+  std::string reason;  // in words, empty when ok (but for a recording that was refused)
   Metrics metrics;     // empty unless ok
   std::uint64_t seed = 0;
   double seconds = 0.0;                          // wall time it took
   std::string started;                           // UTC, ISO 8601
-  std::optional<FinalTurn> turn = std::nullopt;  // empty: a trial of the search
+  std::optional<FinalTurn> turn = std::nullopt;  // empty: a trial of the search, or a recording of one
+  // Run once more, in a process of its own, while where its time goes was recorded: metrics are tax_... alone, or
+  // none, and reason says why.
+  bool is_recording = false;
   // By how much the calendar moved beside the clock that times are taken with; empty: not worth a word.
   std::optional<double> clock_jump_seconds = std::nullopt;
 };

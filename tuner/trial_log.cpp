@@ -51,23 +51,29 @@ bool runs_on(std::string_view line) {
 Trial trial_from_text(const std::string& text, const std::string& where, const std::vector<Trial>& trials,
                       std::int64_t expected_number) {
   Trial trial = trial_from_json(parse_json(text, where), where);
-  if (!trial.turn) {
+  if (!trial.turn && !trial.is_recording) {
     if (trial.number != expected_number)
       refuse(where, fmt::format("trial number {}", trial.number),
              fmt::format("{}, as trials are counted without a gap", expected_number));
     return trial;
   }
-  const FinalTurn& turn = *trial.turn;
   const auto before = static_cast<std::int64_t>(trials.size());
-  if (turn.after != before)
-    refuse(where + ": final_round.after", std::to_string(turn.after), fmt::format("{}, the trials before it", before));
-  if (std::find(turn.finalists.begin(), turn.finalists.end(), trial.number) == turn.finalists.end() || trial.number < 0 ||
-      trial.number >= before)
+  const bool is_known = trial.number >= 0 && trial.number < before;
+  if (trial.turn && trial.turn->after != before)
+    refuse(where + ": final_round.after", std::to_string(trial.turn->after), fmt::format("{}, the trials before it", before));
+  if (trial.turn && (!is_known || std::ranges::find(trial.turn->finalists, trial.number) == trial.turn->finalists.end()))
     refuse(where, fmt::format("trial number {}", trial.number), "one of the finalists");
+  else if (!is_known)
+    refuse(where, fmt::format("trial number {}", trial.number), "one of the trials before it, whose time was recorded");
   else if (trial.configuration != trials[static_cast<std::size_t>(trial.number)].configuration)
     refuse(where + ": configuration", "'" + trial.configuration.key() + "'",
            fmt::format("that of trial {}, which is measured again", trial.number));
   return trial;
+}
+
+std::vector<Trial>& kind_of(const Trial& trial, std::vector<Trial>& search, std::vector<Trial>& again,
+                            std::vector<Trial>& recordings) {
+  return trial.is_recording ? recordings : trial.turn ? again : search;
 }
 
 std::string read_bytes(const std::string& file) {
@@ -101,7 +107,7 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
       contents.torn = fmt::format(
           "{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are "
           "intact",
-          where, text.size() - start, contents.trials.size() + contents.measured_again.size());
+          where, text.size() - start, contents.trials.size() + contents.measured_again.size() + contents.recordings.size());
       return contents;
     }
     std::int64_t next_expected = expected + 1;  // a line that cannot be read is taken for a trial
@@ -111,8 +117,9 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
     else
       attempt([&] {
         Trial trial = trial_from_text(*object, where, contents.trials, expected);
-        next_expected = trial.turn ? expected : trial.number + 1;
-        (trial.turn ? contents.measured_again : contents.trials).push_back(std::move(trial));
+        const bool is_of_search = !trial.turn && !trial.is_recording;
+        next_expected = is_of_search ? trial.number + 1 : expected;
+        kind_of(trial, contents.trials, contents.measured_again, contents.recordings).push_back(std::move(trial));
       });
     expected = next_expected;
     contents.intact_bytes = next;
@@ -142,6 +149,7 @@ TrialLog::TrialLog(std::string file) : file_(std::move(file)) {
   TrialLogContents contents = read_trial_log(file_);
   trials_ = std::move(contents.trials);
   measured_again_ = std::move(contents.measured_again);
+  recordings_ = std::move(contents.recordings);
   torn_ = std::move(contents.torn);
   bytes_ = contents.intact_bytes;
   if (!torn_.empty()) {
@@ -170,11 +178,11 @@ const Trial& TrialLog::append(const Trial& trial) {
     // When even cutting back fails the reader drops the rest as a torn line: intact either way.
     throw std::runtime_error(
         fmt::format("{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_,
-                    trial.number, error_text(error), trials_.size() + measured_again_.size(),
+                    trial.number, error_text(error), trials_.size() + measured_again_.size() + recordings_.size(),
                     undone ? "" : " (a torn line follows them)"));
   }
   bytes_ += line.size();
-  std::vector<Trial>& kind = as_logged.turn ? measured_again_ : trials_;
+  std::vector<Trial>& kind = kind_of(as_logged, trials_, measured_again_, recordings_);
   kind.push_back(std::move(as_logged));
   return kind.back();
 }

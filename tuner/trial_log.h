@@ -17,6 +17,7 @@ namespace moetune {
 struct TrialLogContents {
   std::vector<Trial> trials;          // of the search, numbered 0, 1, 2 ... without a gap
   std::vector<Trial> measured_again;  // of final rounds, in the order of the log
+  std::vector<Trial> recordings;      // of where the time of trials goes, in the order of the log
   std::uint64_t intact_bytes = 0;     // length of the lines that hold them, without a torn rest
   bool last_newline_missing = false;  // the last trial is whole, only its line end was not written any more
   std::string torn;                   // message about a torn last line; empty: none
@@ -40,11 +41,12 @@ class TrialLog {
 
   const std::vector<Trial>& trials() const { return trials_; }
   const std::vector<Trial>& measured_again() const { return measured_again_; }
+  const std::vector<Trial>& recordings() const { return recordings_; }
   const std::string& torn() const { return torn_; }
   const std::string& file() const { return file_; }
 
   // Writes one trial and waits for the disk. trial.number must be trials().size(), or one of them in a final
-  // round. Returns the trial as a reader of the log will see it: what a searcher is told must not depend on
+  // round and of a recording. Returns the trial as a reader of the log will see it: what a searcher is told must not depend on
   // whether it was measured now or read back. Valid until the next append(). On a full disk the partial line
   // is removed again and std::runtime_error says so; the log stays intact.
   const Trial& append(const Trial& trial);
@@ -54,6 +56,7 @@ class TrialLog {
   std::string torn_;
   std::vector<Trial> trials_;
   std::vector<Trial> measured_again_;
+  std::vector<Trial> recordings_;
   std::uint64_t bytes_ = 0;  // of the file, all of them intact
   Descriptor descriptor_;
 };

@@ -181,6 +181,38 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   return true;
 }
 
+// Records where the time goes, as far as the log does not hold it yet. False: interrupted.
+bool record(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings& settings, Standing& standing,
+            const Interruption& interruption) {
+  const std::vector<std::int64_t> wanted = request.to_record(log.trials(), log.measured_again());
+  double seconds = 0.0;
+  double count = 0.0;
+  for (const std::int64_t number : wanted) {
+    if (std::ranges::find(log.recordings(), number, &Trial::number) != log.recordings().end()) continue;
+    if (interruption.requested()) return false;
+    const double with_this_one = count > 0.0 ? seconds * (count + 1.0) / count : 0.0;
+    if (request.budget_seconds && with_this_one > most_recording_share * *request.budget_seconds) {
+      if (request.on_message)
+        request.on_message(fmt::format("where the time goes is recorded of {:.0f} of {} configurations: more would take "
+                                       "over {:.0f} % of the budget",
+                                       count, wanted.size(), 100.0 * most_recording_share));
+      return true;
+    }
+    standing.begin_trial(number);
+    TrialRunner runner(settings, interruption);
+    auto trial = runner.run(number, log.trials()[static_cast<std::size_t>(number)].configuration,
+                            trial_seed(request.seed, number));
+    if (!trial) return false;
+    trial->is_recording = true;
+    seconds += log.append(*trial).seconds;
+    count += 1.0;
+    if (request.on_message && !trial->reason.empty())
+      request.on_message(fmt::format("where the time of trial {} goes is not known: {}", number, trial->reason));
+    if (trial->outcome == Outcome::infeasible) return true;  // nothing can be recorded here
+  }
+  return true;
+}
+
 }  // namespace
 
 std::uint64_t turn_seed(std::uint64_t study_seed, const FinalTurn& turn) {
@@ -218,6 +250,12 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     runner_settings.setup = request.timing_setup;
     if (!measure_again(request, log, runner_settings, standing, interruption))
       result = {TuneResult::Stop::interrupted, "interrupted in the final round"};
+  }
+  if (result.stop != TuneResult::Stop::interrupted && request.to_record && !request.stops_before_final_round) {
+    runner_settings.seat.reset();
+    runner_settings.setup = request.recording_setup;
+    if (!record(request, log, runner_settings, standing, interruption))
+      result = {TuneResult::Stop::interrupted, "interrupted while where the time goes was recorded"};
   }
   result.measuring_seconds = standing.measuring_seconds();
   return result;

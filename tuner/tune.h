@@ -56,6 +56,11 @@ struct TuneRequest {
   // What else is to be measured in turns with the finalists: called once for each pass, before one and after the
   // next (there and back), with the seed of its turns, while no worker is there. False: interrupted. May be empty.
   std::function<bool(std::int64_t pass, std::uint64_t seed)> beside_pass = {};
+  // Which trials are then run once more to record where their time goes, the most important first, each in a process of
+  // its own: a pure function of the search's trials and of those measured again. May be empty: none.
+  std::function<std::vector<std::int64_t>(std::span<const Trial> trials, std::span<const Trial> measured_again)>
+      to_record = {};
+  nlohmann::json recording_setup = {};  // for its workers
   bool stops_before_final_round = false;  // it is left to a later call over the same log
   std::function<void(const TuneStatus&)> on_status;         // may be empty
   std::function<void(const std::string& line)> on_message;  // warnings, what workers say; may be empty
@@ -79,6 +84,9 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
 // The share of the budget that is kept for the final round: on tiny-moe four finalists take 9 turns each in a
 // fifth of the default budget.
 inline constexpr double final_share = 0.25;
+
+// What may be added to the budget for recordings; the first one is always made.
+inline constexpr double most_recording_share = 0.15;
 
 // Seed of one trial: a function of study seed and trial number alone. Below 2^53, so that every JSON reader
 // keeps it.

@@ -41,7 +41,7 @@ assert hardware["link_gb_per_s"] > 1 and hardware["driver"], hardware
 request = json.load(open("run/request.json"))
 assert request["conditions"]["device"] == "cuda", request
 trials = [json.loads(line) for line in open("run/trials.jsonl")]
-trials = [trial for trial in trials if "final_round" not in trial]
+trials = [trial for trial in trials if "final_round" not in trial and "recording" not in trial]
 assert len(trials) == 6 and all(trial["outcome"] == "ok" for trial in trials), trials
 first = trials[0]
 assert first["configuration"]["router"] == "gpu" and first["configuration"]["expert_cache"] == 1, first

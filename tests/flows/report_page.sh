@@ -10,6 +10,22 @@ have_browser >/dev/null 2>&1 ||
   skip "report_page: report.html was not opened in a browser: chromium, chromium-driver or python3-selenium is missing (cmake/install_packages.sh page)"
 
 "$MOETUNE" tune --target synthetic --quiet --run small --max-trials 40 >/dev/null 2>&1 || fail "no small run"
+# Where the time of the front goes is recorded after the search, as on a GPU; one more is refused.
+"$MOETUNE" tune --target synthetic --quiet --run recorded --max-trials 12 --synthetic '{"records_apart": true}' >/dev/null 2>&1 || fail "no recorded run"
+"$python" - <<'PY' || fail "nothing was recorded"
+import json, zlib
+lines = [json.loads(line) for line in open("recorded/trials.jsonl")]
+recorded = [line["trial"] for line in lines if line.get("recording")]
+assert recorded and json.load(open("recorded/profile.json"))["trial"] == recorded[0], recorded
+assert "tax_token_ms" in json.load(open("recorded/profile.json"))["evidence"], "the profile holds no tax"
+other = next(line for line in lines if line["trial"] not in recorded and "final_round" not in line)
+body = json.dumps({**other, "recording": True, "metrics": {}, "reason": "made up: 1.21 times as long"}, separators=(",", ":"), sort_keys=True)
+body = json.dumps({key: value for key, value in json.loads(body).items() if key != "checksum"}, separators=(",", ":"))[:-1]
+open("recorded/trials.jsonl", "a").write(f'{body},"checksum":"{zlib.crc32(body.encode()):08x}"}}\n')
+PY
+"$MOETUNE" validate recorded >/dev/null || fail "a recording is not valid"
+"$MOETUNE" report recorded --quiet >/dev/null 2>&1 || fail "no report of the recorded run"
+
 "$MOETUNE" tune --target synthetic --quiet --run large --space full --searcher random --max-trials 2000 --budget 2h >/dev/null 2>&1 ||
   fail "no large run"
 [[ $(stat -c %s large/report.html) -lt 3000000 ]] || fail "2,000 trials make a page of $(stat -c %s large/report.html) bytes"

@@ -184,6 +184,25 @@ TEST_F(EngineTargetTest, SyntheticModelsHaveStandInsForAccuracy) {
   }
 }
 
+// Refused where recording made tokens too much longer, as on a busy machine; then in words.
+TEST_F(EngineTargetTest, RecordingAloneIsTheTaxOrWhyThereIsNone) {
+  EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
+  setup.timing_only = true;
+  setup.recording_only = true;
+  setup.workload.poisson_arrivals = true;  // whose rate nobody needs for it
+  EngineTarget target(setup, {});
+  const TargetResult result = measure(target, {{"expert_cache", "0.5"}});
+  ASSERT_EQ(result.outcome, Outcome::ok) << result.reason;
+  EXPECT_EQ(result.metrics.empty(), !result.reason.empty()) << result.reason;
+  double sum_ms = 0.0;
+  for (const auto& [name, measurement] : result.metrics) {
+    EXPECT_TRUE(name.starts_with("tax_")) << name << ": times of a recorded run are no one's";
+    EXPECT_TRUE(has_text(measurement.stopped, "a process of its own"));
+    if (name != "tax_share") sum_ms += name == "tax_token_ms" ? -measurement.value : measurement.value;
+  }
+  EXPECT_NEAR(sum_ms, 0.0, 1e-6);
+}
+
 TEST_F(EngineTargetTest, WhatCannotEndInTimeIsGivenUp) {
   EngineTargetSetup setup = setup_for("engine/models/tiny-moe");
   setup.timing_only = true;

@@ -64,6 +64,41 @@ TEST(TrialLog, KeepsFinalRoundsApartFromTheSearch) {
             texts_of({example_turn(1, 4, 0), example_turn(3, 4, 0), example_turn(0, 5, 0)}));
 }
 
+Trial example_recording(std::int64_t number) {
+  Trial trial = example_trial(number);
+  trial.is_recording = true;
+  return trial;
+}
+
+TEST(TrialLog, KeepsRecordingsApartFromTheSearch) {
+  const TemporaryDirectory folder;
+  const std::string file = folder / "trials.jsonl";
+  {
+    TrialLog log(file);
+    for (std::int64_t i = 0; i < 2; ++i) log.append(example_trial(i));
+    EXPECT_EQ(text_of(log.append(example_recording(1))), text_of(example_recording(1)));
+    log.append(example_trial(2));  // the search goes on: its numbers have no gap
+  }
+  const TrialLog log(file);
+  EXPECT_EQ(log.trials().size(), 3U);
+  EXPECT_EQ(texts_of(log.recordings()), std::vector{text_of(example_recording(1))});
+  EXPECT_TRUE(log.measured_again().empty());
+}
+
+TEST(TrialLog, ARecordingOfNothingIsRefused) {
+  const auto objection = [](const Trial& recording) {
+    const std::string text = log_text(2) + to_log_line(recording);
+    return message_of<InputError>([&] { parse_trial_log(text, "t"); });
+  };
+  EXPECT_TRUE(has_text(objection(example_recording(2)), "t:3: trial number 2 (accepted: one of the trials before it"));
+  Trial other = example_recording(1);
+  other.configuration.values["top_k"] = "1";
+  EXPECT_TRUE(has_text(objection(other), "that of trial 1, which is measured again"));
+  Trial both = example_recording(1);
+  both.turn = FinalTurn{.after = 2, .finalists = {0, 1}, .pass = 0};
+  EXPECT_TRUE(has_text(objection(both), "recording: true beside final_round"));
+}
+
 TEST(TrialLog, ATurnThatCannotBeIsRefused) {
   const auto complaint = [](const Trial& turn) {
     return message_of<InputError>([&] { parse_trial_log(log_text(4) + to_log_line(turn), "t.jsonl"); });

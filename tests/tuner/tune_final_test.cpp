@@ -59,6 +59,41 @@ TEST_F(FinalRoundTest, MeasuresTimesInTurnsInFreshProcesses) {
   EXPECT_EQ(measured_by.size(), 1U + 20U) << "one for the search, one for each pass";
 }
 
+TEST_F(FinalRoundTest, RecordsWhereTheTimeGoesInProcessesOfTheirOwn) {
+  request.to_record = [](std::span<const Trial> trials, std::span<const Trial> again) {
+    EXPECT_EQ(trials.size(), 3U);
+    EXPECT_EQ(again.size(), 60U);
+    return std::vector<std::int64_t>{2, 0};
+  };
+  request.recording_setup = {{"audit", folder / "audit"}, {"recording_only", true}};
+  search();
+  const auto recordings = [&] { return read_trial_log(log_file).recordings; };
+  ASSERT_EQ(recordings().size(), 2U);
+  EXPECT_EQ(recordings()[0].number, 2);
+  EXPECT_EQ(recordings()[1].number, 0);
+  for (const Trial& recording : recordings()) {
+    EXPECT_TRUE(recording.metrics.contains("tax_token_ms"));
+    EXPECT_FALSE(recording.metrics.contains("tpot_ms")) << "its times are not the configuration's";
+    EXPECT_EQ(recording.configuration, logged()[static_cast<std::size_t>(recording.number)].configuration);
+  }
+  std::ifstream audit(folder / "audit");
+  std::map<std::string, int> measured_by;  // process
+  for (std::string configuration, process; audit >> configuration >> process;) ++measured_by[process];
+  EXPECT_EQ(measured_by.size(), 1U + 20U + 2U);
+  search();
+  EXPECT_EQ(recordings().size(), 2U) << "who goes on records nothing twice";
+}
+
+TEST_F(FinalRoundTest, NothingIsRecordedWhereItCannotBe) {
+  request.to_record = [](std::span<const Trial>, std::span<const Trial>) { return std::vector<std::int64_t>{2, 0}; };
+  request.recording_setup = {{"fail", {{{"when", nlohmann::json::object()}, {"how", "infeasible"}}}}};
+  search();
+  const std::vector<Trial> recordings = read_trial_log(log_file).recordings;
+  ASSERT_EQ(recordings.size(), 1U) << "the second one would say the same";
+  EXPECT_EQ(recordings[0].outcome, Outcome::infeasible);
+  EXPECT_TRUE(has_text(messages, "where the time of trial 2 goes is not known: synthetic: cannot run here"));
+}
+
 TEST_F(FinalRoundTest, ResumingFromEveryPrefixGivesTheSameLog) {
   search();
   const TrialLogContents whole = read_trial_log(log_file);

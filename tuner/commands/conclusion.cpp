@@ -142,6 +142,19 @@ ChoiceInput choice_input(const RunReport& report) {
   return input;
 }
 
+std::vector<std::int64_t> worth_recording(const ChoiceInput& input) {
+  constexpr std::size_t most = 6;
+  std::vector<std::int64_t> numbers;
+  const auto add = [&](std::int64_t number) {
+    if (numbers.size() < most && std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  };
+  if (const auto recommended = choose(input).trial) add(*recommended);
+  if (!input.trials.empty() && input.trials.front().outcome == Outcome::ok) add(0);
+  for (const std::int64_t finalist : finalists(input)) add(finalist);
+  for (const Trial& trial : pareto_front(input.trials, input.objectives).trials) add(trial.number);
+  return numbers;
+}
+
 Conclusion conclude(const std::string& run_path, const std::string& gate) {
   return concluded(read_run(run_path), gate, "");
 }

@@ -27,6 +27,10 @@ struct Conclusion {
 // What choose() and finalists() go by in this run. It refers to the report.
 ChoiceInput choice_input(const RunReport& report);
 
+// Whose time is worth recording, the most important first: what is recommended, the default, the other finalists, then
+// the front by the first objective; a few.
+std::vector<std::int64_t> worth_recording(const ChoiceInput& input);
+
 // Writes front.json, front.csv, report.md, report.html and profile.json into the run. Throws InputError (not
 // a run) or std::runtime_error (disk).
 Conclusion conclude(const std::string& run_path, const std::string& gate);

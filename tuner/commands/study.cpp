@@ -87,6 +87,7 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
   study.workload = workload;
   study.hardware = hardware;
   study.device = device.kind;
+  study.records_apart = device.kind == DeviceKind::cuda;
   study.unused_gpu = unused_gpu_message(device);
   if (device.gpu) study.warnings = warnings_about(*device.gpu);
   study.counts_energy = device.gpu && device.gpu->power_problem.empty();
@@ -236,6 +237,12 @@ nlohmann::json timing_setup(const Study& study, double seconds) {
   return setup;
 }
 
+nlohmann::json recording_setup(const Study& study) {
+  nlohmann::json setup = timing_setup(study, 0.0);
+  setup.at(setup.at("target").get<std::string>())["recording_only"] = true;
+  return setup;
+}
+
 Study with_folder(Study study, const std::string& folder) {
   if (!study.made_up) study.worker_setup["engine"]["study_folder"] = folder;
   return study;
@@ -264,6 +271,7 @@ Study synthetic_study(const CommonOptions& common, const std::string& settings) 
   study.worker_setup = {{"target", "synthetic"},
                         {"synthetic", parse_json(settings.empty() ? "{}" : settings, "--synthetic")}};
   study.conditions = {{"synthetic", study.worker_setup.at("synthetic")}};
+  study.records_apart = study.conditions.at("synthetic").contains("records_apart");
   study.remarks.push_back("synthetic target: every number below is made up");
   study.objection = [](const Configuration&) -> std::optional<std::string> { return std::nullopt; };
   study.kind_of_objection = study.objection;

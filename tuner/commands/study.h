@@ -33,6 +33,7 @@ struct Study {
   std::string why_cpu;                // although a GPU would have been taken; part of study_text()
   std::string unused_gpu;             // there is one, and it cannot be used: said first and last
   std::vector<std::string> warnings;  // said even where remarks are not wanted
+  bool records_apart = false;         // where the time goes is recorded in processes of their own, after the search
   bool is_for_launch = false;         // see for_launch()
 
   // Why a configuration cannot run: in full, and in words that are the same for many, so that they can be
@@ -54,6 +55,9 @@ std::vector<Study> engine_studies(const CommonOptions& common, double latency_se
 
 // worker_setup for processes that time configurations whose accuracy is known. seconds: most time for one.
 nlohmann::json timing_setup(const Study& study, double seconds);
+
+// The same for processes that record where the time goes.
+nlohmann::json recording_setup(const Study& study);
 
 // The same, its processes keeping in the folder what only the first one finds out.
 Study with_folder(Study study, const std::string& folder);

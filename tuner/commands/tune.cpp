@@ -210,6 +210,14 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     input.trials = trials;
     return finalists(input);
   };
+  if (study.records_apart)
+    request.to_record = [&](std::span<const Trial> trials, std::span<const Trial> measured_again) {
+      ChoiceInput input = choice_input(asked);
+      input.trials = trials;
+      input.measured_again = measured_again;
+      return worth_recording(input);
+    };
+  request.recording_setup = recording_setup(study);
   request.timing_setup = timing_setup(study, turn_share * options.timing_seconds);
   NeighbourWatch neighbours(study);
   request.on_status = [&](const TuneStatus& status) {

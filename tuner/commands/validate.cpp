@@ -77,10 +77,11 @@ LaunchProfile checked_profile(const nlohmann::json& document, const std::string&
 
 TrialLogContents checked_log(const std::string& file) {
   TrialLogContents log = read_trial_log(file);
-  for (const std::vector<Trial>* trials : {&log.trials, &log.measured_again})
+  for (const std::vector<Trial>* trials : {&log.trials, &log.measured_again, &log.recordings})
     for (const Trial& trial : *trials) {
       const std::string where =
-          fmt::format("{}: trial {}{}: ", file, trial.number, trial.turn ? ", measured again" : "");
+          fmt::format("{}: trial {}{}: ", file, trial.number,
+                      trial.turn ? ", measured again" : trial.is_recording ? ", recorded" : "");
       check_configuration(trial.configuration.values, where + "configuration");
       check_possible(trial.metrics, where + "metrics");
     }
@@ -101,6 +102,7 @@ std::string words_of(const TrialLogContents& log) {
   const std::size_t turns = log.measured_again.size();
   return counted(log.trials.size(), "trial") +
          (turns == 0 ? "" : " and " + counted(turns, "turn") + " of final rounds") +
+         (log.recordings.empty() ? "" : " and " + counted(log.recordings.size(), "recording")) +
          (log.torn.empty() ? "" : "; " + log.torn);
 }
 

@@ -186,6 +186,9 @@ json page_data(const RunReport& report) {
   Index stopped;
   const AccuracyGate& gate = gate_named(report.request.gate);
   const std::set<std::int64_t> front(report.front.begin(), report.front.end());
+  std::map<std::int64_t, std::string> not_recorded;
+  for (const Trial& recording : report.recordings)
+    if (recording.metrics.empty()) not_recorded[recording.number] = recording.reason;
   json trials = json::array();
   for (const Trial& trial : report.trials) {
     json entry = {{"trial", trial.number}, {"seconds", rounded(trial.seconds)}, {"started", trial.started}};
@@ -213,6 +216,8 @@ json page_data(const RunReport& report) {
                                                        : "unknown";
     }
     if (front.contains(trial.number)) entry["front"] = true;
+    if (const auto why = not_recorded.find(trial.number); why != not_recorded.end())
+      entry["not_recorded"] = reasons.of(why->second);
     trials.push_back(std::move(entry));
   }
 

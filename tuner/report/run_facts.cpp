@@ -52,6 +52,7 @@ std::vector<NamedText> study_facts(const RunReport& report) {
   double seconds = 0.0;
   for (const Trial& trial : report.trials) seconds += trial.seconds;
   for (const Trial& trial : report.measured_again) seconds += trial.seconds;
+  for (const Trial& trial : report.recordings) seconds += trial.seconds;
   std::vector<NamedText> rows{{"model", request.model + ", content " + request.model_hash},
                               {"workload", request.workload},
                               {"search space", request.space + ", content " + request.space_hash},

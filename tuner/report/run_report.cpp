@@ -55,11 +55,15 @@ RunReport read_run(const std::string& run_path) {
     TrialLogContents log = read_trial_log(file("trials.jsonl"));
     report.trials = std::move(log.trials);
     report.measured_again = std::move(log.measured_again);
+    report.recordings = std::move(log.recordings);
     report.torn = std::move(log.torn);
   }
   report.other_work = read_other_work(run_path);
   for (const Trial& trial : pareto_front(report.trials, report.objectives).trials)
     report.front.push_back(trial.number);
+  for (const Trial& recording : report.recordings)
+    report.trials.at(static_cast<std::size_t>(recording.number))
+        .metrics.insert(recording.metrics.begin(), recording.metrics.end());
   return report;
 }
 

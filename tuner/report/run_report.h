@@ -35,6 +35,7 @@ struct RunReport {
   nlohmann::json hardware;
   std::vector<Trial> trials;          // trial 0 is the default configuration
   std::vector<Trial> measured_again;  // of final rounds
+  std::vector<Trial> recordings;      // of where the time goes; what they found is among the metrics of their trials
   std::string torn;                   // a torn last line was left out; empty: none
   std::vector<std::string> other_work;  // that ran beside it, by name; empty: none was seen
   std::vector<Objective> objectives;

@@ -17,6 +17,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "kernels/device_trace.h"
 #include "kernels/gpu_facts.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/json_fields.h"
@@ -151,6 +152,7 @@ nlohmann::json to_json_value(const EngineTargetSetup& setup) {
           {"usd_per_hour", setup.usd_per_hour},
           {"study_folder", setup.study_folder},
           {"timing_only", setup.timing_only},
+          {"recording_only", setup.recording_only},
           {"injected_delay_ms", setup.injected_delay_ms}};
   if (!setup.samples_out.empty()) object["samples_out"] = setup.samples_out;
   return object;
@@ -172,6 +174,7 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
   setup.study_folder = fields.text("study_folder");
   setup.samples_out = fields.text_or("samples_out", "");
   setup.timing_only = fields.flag("timing_only");
+  setup.recording_only = fields.flag("recording_only");
   setup.injected_delay_ms = fields.number("injected_delay_ms");
   return setup;
 }
@@ -248,6 +251,7 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const s
   const EngineLimits limits = limits_of(setup_.workload, options);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
+  if (setup_.recording_only) return recorded(workload_engine(options, progress), progress);
   settle_arrivals(options, name, progress);
   load_seconds_ = 0.0;
   if (setup_.timing_only)
@@ -326,7 +330,7 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
     });
   const bool counts_energy = power_ && power_->problem().empty();
   RunWatch watch(setup_.samples_out, throttle_counter());
-  // Kernels of a GPU are not recorded by this build.
+  // Recording a GPU makes later launches of the process slower: see recorded().
   const bool can_record = setup_.device == DeviceKind::cpu;
   std::optional<TaxResult> tax;
   const auto record = [&](std::size_t fewest_turns) {
@@ -367,6 +371,16 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   if (setup_.usd_per_hour > 0.0)
     metrics["usd_per_mtok"] = price_per_million_tokens(metrics.at("tokens_per_s"), setup_.usd_per_hour);
   return metrics;
+}
+
+// Few runs: every token is a sample.
+TargetResult EngineTarget::recorded(Engine& engine, const ProgressWords& progress) {
+  if (setup_.device == DeviceKind::cuda)
+    if (const std::string problem = DeviceTrace::why_not(); !problem.empty()) return {Outcome::infeasible, problem, {}};
+  const Breakdown decode = measure_tax(engine, setup_.workload, text_, 0.0, progress, nullptr, 1).decode.typical;
+  TargetResult result{.outcome = Outcome::ok, .reason = decode.refused, .metrics = tax_metrics(decode)};
+  for (auto& [name, measurement] : result.metrics) measurement.stopped = "recorded once more, in a process of its own";
+  return result;
 }
 
 const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options, const ProgressWords& progress) {

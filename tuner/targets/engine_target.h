@@ -39,6 +39,7 @@ struct EngineTargetSetup {
   std::string study_folder;              // keeps what is found out once for all processes of a study; empty: there is none
   std::string samples_out;               // file that exists and gets the raw times of every run; empty: none
   bool timing_only = false;              // no accuracy: of a configuration whose accuracy another process knows
+  bool recording_only = false;           // beside timing_only: where the time goes (tax_...), and nothing else
   double injected_delay_ms = 0.0;        // for tests: waited for after every layer's routing while timing
 };
 nlohmann::json to_json_value(const EngineTargetSetup& setup);
@@ -84,6 +85,7 @@ class EngineTarget : public Target {
   double default_arrival_rate(const ProgressWords& progress);
   double run_limit() const;
   ThrottleCounter throttle_counter();
+  TargetResult recorded(Engine& engine, const ProgressWords& progress);
   Metrics timed_metrics(Engine& engine, const ProgressWords& progress);
 
   EngineTargetSetup setup_;

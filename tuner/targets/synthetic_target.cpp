@@ -40,6 +40,7 @@ struct Slower {
 
 struct Times {
   bool timing_only = false;
+  bool recording_only = false;
   std::vector<Slower> slower;
   double mood = 0.0;
   Configuration slow_in_search;
@@ -120,6 +121,13 @@ Metrics metrics_of(const Configuration& configuration, std::uint64_t seed, const
         .value = value, .low = {}, .high = {}, .p99 = {}, .n = 1, .origin = Origin::measured, .stopped = ""};
   };
   Metrics metrics;
+  if (times.recording_only) {
+    metrics["tax_token_ms"] = timed(tpot_ms);
+    metrics["tax_share"] = timed(miss_ms / (1.5 + expert_ms + miss_ms));
+    metrics["tax_expert_loading_ms"] = timed(tpot_ms * metrics["tax_share"].value);
+    metrics["tax_compute_ms"] = timed(tpot_ms - metrics["tax_expert_loading_ms"].value);
+    return metrics;
+  }
   metrics["tpot_ms"] = timed(tpot_ms);
   metrics["ttft_ms"] = timed(30.0 * tpot_ms);
   metrics["tokens_per_s"] = timed(1000.0 / tpot_ms);
@@ -215,6 +223,8 @@ class SyntheticTarget : public Target {
     }
     if (how == "wrong_output")
       result = {.outcome = Outcome::wrong_output, .reason = "synthetic: logits differ", .metrics = {}};
+    if (how == "infeasible")
+      result = {.outcome = Outcome::infeasible, .reason = "synthetic: cannot run here", .metrics = {}};
     if (how == "not_finite") result.metrics["tpot_ms"].value = std::numeric_limits<double>::quiet_NaN();
     if (how == "orphan") {
       start_orphan(failure.pid_file);
@@ -242,10 +252,12 @@ void insist_on_one_of(const std::string& text, const std::vector<std::string_vie
 
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   const JsonFields fields(settings, "synthetic target");
-  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "mood", "slower", "search_factor"});
+  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "recording_only", "records_apart", "mood", "slower",
+               "search_factor"});
   const double delay_ms = fields.has("delay_ms") ? fields.number("delay_ms") : 0.0;
   Times times;
   times.timing_only = fields.has("timing_only") && fields.flag("timing_only");
+  times.recording_only = fields.has("recording_only") && fields.flag("recording_only");
   if (fields.has("mood")) times.mood = fields.number("mood");
   if (fields.has("search_factor")) {
     const JsonFields slow(fields.object("search_factor"), fields.place("search_factor"));
@@ -270,7 +282,7 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
                           .once = failure.text_or("once", ""),
                           .pid_file = failure.text_or("pid_file", "")});
       std::vector<std::string_view> ways{"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw",
-                                         "garbage", "print", "wrong_output", "not_finite", "orphan"};
+                                         "garbage", "print", "wrong_output", "not_finite", "orphan", "infeasible"};
       for (const std::string_view way : device_faults()) ways.push_back(way);
       insist_on_one_of(failures.back().how, ways, failure.place("how"));
     }

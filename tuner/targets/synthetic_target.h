@@ -14,6 +14,8 @@ namespace moetune {
 // settings, all optional:
 //   {"delay_ms": 5,                             time every trial takes
 //    "timing_only": true,                       no accuracy
+//    "recording_only": true,                    where the time goes, and nothing else
+//    "records_apart": true,                     the study asks for it after the search, as on a GPU
 //    "mood": 0.5,                                how much slower the machine is at its worst: a share that
 //    depends on the
 //                                               seed alone, so on when it is measured and not on what
@@ -27,7 +29,7 @@ namespace moetune {
 //      when: knob values that must all match; {} matches everything
 //      how:  crash (SIGSEGV), kill (SIGKILL), exit (status 3), hang, out_of_memory (std::bad_alloc), throw,
 //      garbage (on the
-//            protocol), print (on stdout, harmless), wrong_output, not_finite, orphan (starts a process,
+//            protocol), print (on stdout, harmless), wrong_output, infeasible, not_finite, orphan (starts a process,
 //            writes its number into "pid_file", is killed), fill_memory (takes 64 MiB at a time, 4 GiB at most),
 //            or one of device_faults()
 //      once: only while this file does not exist; it is made then

@@ -137,6 +137,13 @@ with Browser() as browser:
     sizes(browser, small, "small")
     paper(browser, small)
 
+    recorded = str(folder / "recorded/report.html")
+    browser.open(recorded)
+    every_chart(browser)
+    browser.wait("document.querySelectorAll('#tax-chart rect title').length > 0")
+    assert "made up: 1.21 times as long" in browser.find("#tax-chart .not-recorded").text
+    browser.quiet(recorded)
+
     hostile = str(folder / "hostile/report.html")
     browser.open(hostile)
     every_chart(browser)

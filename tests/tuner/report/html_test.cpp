@@ -54,6 +54,22 @@ TEST(Html, TheFrontInNumbersNamesWhatDiffersFromTheDefault) {
   EXPECT_TRUE(has_text(numbers, "<code>top_k=7</code></td>"));
 }
 
+TEST(Html, SaysWhyTheTimeOfATrialWasNotRecorded) {
+  RunReport report = example_report();
+  Trial recording;
+  recording.number = 1;
+  recording.is_recording = true;
+  recording.reason = "recording made steps 1.21 times as long";
+  report.recordings = {recording};
+  const nlohmann::json data = data_of(to_html(report));
+  const nlohmann::json& trial = data.at("trials").at(1);
+  EXPECT_EQ(data.at("reasons").at(trial.at("not_recorded").get<std::size_t>()), recording.reason);
+  EXPECT_FALSE(data.at("trials").at(0).contains("not_recorded"));
+  recording.outcome = Outcome::timed_out;
+  report.recordings = {recording};
+  EXPECT_TRUE(has_text(without_assets(to_html(report)), "1, recorded</th><td>timed_out"));
+}
+
 TEST(Html, ARefutationStandsOnTheFirstScreen) {
   RunReport report = example_report();
   report.confirmations.resize(1);

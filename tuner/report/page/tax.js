@@ -77,7 +77,18 @@ function drawTax() {
                ...tokenTimes.map((metric) => withInterval(valueOf(trial, metric)))]));
 }
 
+// Why the parts of a configuration are not shown: recording it would have described another run than the plain one.
+function sayNotRecorded() {
+  const refused = data.trials.filter((trial) => trial.not_recorded !== undefined);
+  if (refused.length === 0) return;
+  byId("tax-chart").append(make(
+      "ul", {class: "not-recorded"},
+      ...refused.map((trial) => make(
+          "li", {}, `Trial ${trial.trial} (${changes(trial)}) is not shown: ${data.reasons[trial.not_recorded]}`))));
+}
+
 function startTax() {
+  sayNotRecorded();
   if (taxParts.length === 0 || taxTrials().length === 0) {
     sayInstead("tax-chart", "Not measured in this run." + (launched ? " One configuration's is shown by:" : ""));
     if (launched) byId("tax-chart").querySelector(".chart").append(commandBlock(measureCommand(launched, "tax")));
