@@ -2,6 +2,7 @@
 #include "tuner/trial_runner.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -211,6 +212,14 @@ TEST_F(TrialRunnerTest, AClockThatJumpsIsNamedAndChangesNoTime) {
   ASSERT_TRUE(usual);
   EXPECT_FALSE(usual->clock_jump_seconds.has_value());
   EXPECT_FALSE(has_text(messages, "clock")) << messages;
+}
+
+TEST_F(TrialRunnerTest, AWorkerHasAName) {
+  TrialRunner runner(settings({}), interruption);
+  ASSERT_TRUE(runner.run(0, configuration, 1));
+  const std::vector<pid_t> workers = children_of(::getpid());
+  ASSERT_EQ(workers.size(), 1U);
+  EXPECT_EQ(contents_of("/proc/" + std::to_string(workers[0]) + "/comm"), "moetune worker\n");
 }
 
 TEST_F(TrialRunnerTest, AFailedAllocationIsOutOfMemory) {

@@ -133,6 +133,8 @@ std::string keep_arrival_rate(const std::string& folder, std::span<const Trial> 
   return "";
 }
 
+std::size_t lines_of(const TrialLog& log) { return log.trials().size() + log.measured_again().size(); }
+
 struct StudyOutcome {
   ExitCode code = ExitCode::done;
   nlohmann::json document;
@@ -239,14 +241,20 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     return next;
   };
   AfterFailedDefaultSearcher searcher(default_one, cheapest, make_searcher(options.searcher, {space, legal, objectives, options.common.seed}));
+  const std::size_t lines_before = lines_of(log);
   const TuneResult result = tune(request, searcher, log, runner_settings, interruption);
   progress.clear();
 
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
-  const std::vector<std::string> on_processors = neighbours.on_processors();
-  const std::vector<std::string> on_gpu = neighbours.newcomers_on_gpu();
-  const std::vector<std::string> arisen = neighbours.arisen_since();
+  std::vector<std::string> on_processors;
+  std::vector<std::string> on_gpu;
+  std::vector<std::string> arisen;
+  if (lines_of(log) > lines_before) {  // a sitting that found everything done was disturbed by nobody
+    on_processors = neighbours.on_processors();
+    on_gpu = neighbours.newcomers_on_gpu();
+    arisen = neighbours.arisen_since();
+  }
   for (const auto& list : {on_processors, on_gpu, arisen}) add_other_work(run.path(), list);
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
