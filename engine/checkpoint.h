@@ -1,7 +1,7 @@
-// A model that was opened: a Hugging Face checkpoint on disk (config.json, one or several safetensors files), or a
-// preset, whose weights are generated and which has no tensors to view (engine/matrix_source.h loads from both).
-// Opened once and shared; tensors are memory-mapped views, nothing is read before it is asked for. Start at
-// open_checkpoint() in engine.h. Names of the tensors: engine/tensor_names.h.
+// A model that was opened: a Hugging Face checkpoint on disk (config.json, one or several safetensors files),
+// or a preset, whose weights are generated and which has no tensors to view (engine/matrix_source.h loads
+// from both). Opened once and shared; tensors are memory-mapped views, nothing is read before it is asked
+// for. Start at open_checkpoint() in engine.h. Names of the tensors: engine/tensor_names.h.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace moetune {
 // what is accepted, for anything missing, of the wrong type, out of range or contradictory.
 ModelSpec parse_model_config(const std::string& text, const std::string& where);
 
-// The same for a preset's geometry, which may also be of a layout whose checkpoints are not read: DeepseekV2, DeepseekV4
-// (its attention as latent attention), Olmoe, GptOss, Llama.
+// The same for a preset's geometry, which may also be of a layout whose checkpoints are not read: DeepseekV2,
+// DeepseekV4 (its attention as latent attention), Olmoe, GptOss, Llama.
 ModelSpec parse_preset_config(const nlohmann::json& config, const std::string& where);
 
 }  // namespace moetune

@@ -1,6 +1,6 @@
-// Where the program's own data lies: models, search spaces, profiles, what servers accept. Start at model_directory().
-// Looked for in this order: $MOETUNE_DATA; share/moetune beside the folder of the program (an installed or
-// bundled one); the source tree above the program (a build in build/<preset>).
+// Where the program's own data lies: models, search spaces, profiles, what servers accept. Start at
+// model_directory(). Looked for in this order: $MOETUNE_DATA; share/moetune beside the folder of the program
+// (an installed or bundled one); the source tree above the program (a build in build/<preset>).
 #pragma once
 
 #include <string>

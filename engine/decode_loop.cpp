@@ -130,7 +130,8 @@ void DecodeLoop::launch_step(std::int64_t rows, Launch launch, bool may_record) 
 }
 
 // A profiler spends a microsecond on every kernel of a graph that it records before the first of them may
-// run. Where the device waits for that it waits for a few kernels only, and the others are launched meanwhile.
+// run. Where the device waits for that it waits for a few kernels only, and the others are launched
+// meanwhile.
 DecodeLoop::Launch DecodeLoop::launch_of(Launch asked) const {
   const bool is_labelled = rank_->recorder != nullptr && rank_->recorder->labels() != nullptr;
   const bool is_awaited = rank_->injected.host_stall_ns > 0;

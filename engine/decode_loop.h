@@ -1,5 +1,6 @@
-// Decoding token after token without the host in between: each step's choice becomes the next step's input on the device, a
-// step is one graph, and the host looks at a log when all are done. Start at DecodeLoop::start().
+// Decoding token after token without the host in between: each step's choice becomes the next step's input on
+// the device, a step is one graph, and the host looks at a log when all are done. Start at
+// DecodeLoop::start().
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ class DecodeLoop {
   // steps: most of one run.
   DecodeLoop(Rank& rank, int sequences, int steps);
 
-  // Enqueues all steps of a request; waits for nothing once a graph of as many rows stands. The tokens must have been
-  // accepted. Nothing else may start before finish().
-  // How a step is launched: op by op; recorded once, as one graph; or, where the host has parts in it, as several.
-  // growing_pieces: nobody asks for it (launch_of()).
+  // Enqueues all steps of a request; waits for nothing once a graph of as many rows stands. The tokens must
+  // have been accepted. Nothing else may start before finish(). How a step is launched: op by op; recorded
+  // once, as one graph; or, where the host has parts in it, as several. growing_pieces: nobody asks for it
+  // (launch_of()).
   enum class Launch : std::uint8_t { ops, graph, pieces, growing_pieces };
   void start(const DecodeRequest& request, Launch asked);
   // The one wait of a run, and what it found.
@@ -48,8 +49,8 @@ class DecodeLoop {
   OwnedTensor sampled_;
   OwnedTensor keys_;
   OwnedTensor forced_;
-  // Inputs on their way to the device: a copy out of pinned memory is enqueued, one out of any other may wait until the
-  // device has come as far.
+  // Inputs on their way to the device: a copy out of pinned memory is enqueued, one out of any other may wait
+  // until the device has come as far.
   SharedBuffer staged_;
   SharedBuffer log_ids_;
   SharedBuffer log_ns_;

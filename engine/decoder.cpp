@@ -41,7 +41,8 @@ Tensor wanted_rows(Rank& rank, const Tensor& residual, std::span<const std::int3
   return rows;
 }
 
-// Final norm and this rank's part of the vocabulary, for rows of the residual stream: (rows, vocabulary part).
+// Final norm and this rank's part of the vocabulary, for rows of the residual stream: (rows, vocabulary
+// part).
 Tensor head(Rank& rank, const Tensor& rows) {
   const ModelSpec& spec = *rank.spec;
   const std::int64_t count = rows.dim(0);
@@ -74,11 +75,13 @@ bool begins_piece(int layer) {
   return first == layer;
 }
 
-// Embedding and layers, from ids, sequences and positions in scratch; returns the residual stream (tokens, hidden).
+// Embedding and layers, from ids, sequences and positions in scratch; returns the residual stream (tokens,
+// hidden).
 Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
-  // In front of everything: behind a layer they would keep the op that follows from fetching its weights early.
+  // In front of everything: behind a layer they would keep the op that follows from fetching its weights
+  // early.
   for (int i = 0; i < rank.injected.empty_ops; ++i) {
     const OpScope scope(rank.recorder, Activity::nothing);
     run(rank.device, Spin{.ns = 0});
@@ -122,8 +125,10 @@ void place_step(Rank& rank, const StepInputs& step) {
 void decode_step(Rank& rank, const StepInputs& step, float* logits) {
   place_step(rank, step);
   rank.runs = runs_of(step.sequences);
-  const Tensor residual = layers(rank, static_cast<std::int64_t>(step.ids.size()), is_one_each(step.sequences));
-  if (!step.wanted.empty()) logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);
+  const Tensor residual =
+      layers(rank, static_cast<std::int64_t>(step.ids.size()), is_one_each(step.sequences));
+  if (!step.wanted.empty())
+    logits_to_host(rank, head(rank, wanted_rows(rank, residual, step.wanted)), logits);
 }
 
 Tensor decode_placed(Rank& rank, std::int64_t tokens) {

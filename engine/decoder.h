@@ -22,8 +22,9 @@ struct StepInputs {
 // it.
 void decode_step(Rank& rank, const StepInputs& step, float* logits);
 
-// The same without the host: place_step() once, then decode_placed() runs the tokens that stand in scratch (ids, sequences,
-// positions), no two of one sequence, and returns this rank's logits of all of them, (tokens, vocabulary part), on the device.
+// The same without the host: place_step() once, then decode_placed() runs the tokens that stand in scratch
+// (ids, sequences, positions), no two of one sequence, and returns this rank's logits of all of them,
+// (tokens, vocabulary part), on the device.
 void place_step(Rank& rank, const StepInputs& step);
 Tensor decode_placed(Rank& rank, std::int64_t tokens);
 

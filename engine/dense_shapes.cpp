@@ -26,9 +26,11 @@ void add_gqa(const ModelSpec& spec, NumberType type, const Shard& shard, LayerSh
   if (spec.attention_bias) shape.f32_elements += q_rows.count + 2 * kv_rows.count + spec.hidden;
 }
 
-// The absorbed projections stay as fine as the checkpoint's unquantized numbers. What it ships quantized is bf16 on a GPU, as
-// the activations are, and exact on a CPU. Tiles hold 16 rows, of which each head has whole ones or none.
-MatrixShape absorbed(const ModelSpec& spec, Packing packing, std::int64_t heads, std::int64_t out, std::int64_t in) {
+// The absorbed projections stay as fine as the checkpoint's unquantized numbers. What it ships quantized is
+// bf16 on a GPU, as the activations are, and exact on a CPU. Tiles hold 16 rows, of which each head has whole
+// ones or none.
+MatrixShape absorbed(const ModelSpec& spec, Packing packing, std::int64_t heads, std::int64_t out,
+                     std::int64_t in) {
   NumberType type = spec.dense_number_type();
   if (type != NumberType::f32 && type != NumberType::f16 && type != NumberType::bf16)
     type = packing == Packing::tiles ? NumberType::bf16 : NumberType::f32;
@@ -94,7 +96,7 @@ Packing packing_for(const EngineOptions& options) {
 ModelShape model_shape(const ModelSpec& spec, const EngineOptions& options, const Shard& shard) {
   ModelShape shape;
   shape.embedding = {spec.table_number_type(), all(spec.vocabulary), all(spec.hidden)};
-  if (!spec.tied_embeddings) 
+  if (!spec.tied_embeddings)
     shape.head = {spec.table_number_type(), shard.vocabulary(spec), all(spec.hidden), packing_for(options)};
   shape.f32_elements = spec.hidden + spec.rope.dim / 2;
   return shape;
@@ -106,8 +108,8 @@ std::int64_t dense_bytes(const ModelSpec& spec, const EngineOptions& options, co
   for (int layer = 0; layer < spec.layers; ++layer) {
     if (weight_layer(spec, layer) != layer) continue;  // folded: the weights of an earlier one
     const LayerShape shape = layer_shape(spec, options, layer, shard);
-    for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.key_up,
-                                      &shape.value_up, &shape.o, &shape.router})
+    for (const MatrixShape* matrix : {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a,
+                                      &shape.key_up, &shape.value_up, &shape.o, &shape.router})
       bytes += bytes_of(*matrix);
     bytes += bytes_of(shape.dense) + bytes_of(shape.shared) + shape.f32_elements * kF32Bytes;
   }

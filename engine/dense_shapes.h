@@ -30,15 +30,15 @@ struct FeedForwardShape {
 };
 
 struct LayerShape {
-  MatrixShape q;                       // gqa, and mla without q_lora: (heads part, hidden)
-  MatrixShape k;                       // gqa
-  MatrixShape v;                       // gqa
-  MatrixShape q_a;                     // mla with q_lora; replicated
-  MatrixShape q_b;                     // mla with q_lora: (heads part, q_lora_rank)
-  MatrixShape kv_a;                    // mla; replicated
-  MatrixShape o;                       // (hidden, heads part)
-  MatrixShape key_up;                  // mla: (heads part * kv_lora_rank, qk_nope_dim), turned round per head; not quantized
-  MatrixShape value_up;                // mla: (heads part * v_head_dim, kv_lora_rank)
+  MatrixShape q;       // gqa, and mla without q_lora: (heads part, hidden)
+  MatrixShape k;       // gqa
+  MatrixShape v;       // gqa
+  MatrixShape q_a;     // mla with q_lora; replicated
+  MatrixShape q_b;     // mla with q_lora: (heads part, q_lora_rank)
+  MatrixShape kv_a;    // mla; replicated
+  MatrixShape o;       // (hidden, heads part)
+  MatrixShape key_up;  // mla: (heads part * kv_lora_rank, qk_nope_dim), turned round per head; not quantized
+  MatrixShape value_up;  // mla: (heads part * v_head_dim, kv_lora_rank)
   FeedForwardShape dense;
   FeedForwardShape shared;
   MatrixShape router;             // replicated, never quantized
@@ -53,7 +53,8 @@ struct ModelShape {
 };
 ModelShape model_shape(const ModelSpec& spec, const EngineOptions& options, const Shard& shard);
 
-// How matrices lie where these options run: tiles for a GPU's tensor cores. Embeddings and routers stay in rows everywhere.
+// How matrices lie where these options run: tiles for a GPU's tensor cores. Embeddings and routers stay in
+// rows everywhere.
 Packing packing_for(const EngineOptions& options);
 
 // Bytes of all of it on one rank.

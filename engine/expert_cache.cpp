@@ -173,7 +173,8 @@ void ExpertCache::upload_changed_tables(int moe_layer) {
 
 void ExpertCache::upload_all_tables() {
   const std::span<const std::int32_t> tables = directory_.tables();
-  copy_to_device(*device_, tables.data(), tables_.view().data(), static_cast<std::int64_t>(tables.size_bytes()));
+  copy_to_device(*device_, tables.data(), tables_.view().data(),
+                 static_cast<std::int64_t>(tables.size_bytes()));
 }
 
 void ExpertCache::upload_wave_table(std::span<const std::int32_t> experts) {
@@ -231,8 +232,7 @@ Tensor ExpertCache::table(int moe_layer) const {
 
 Tensor ExpertCache::wave_table() const {
   if (look_up_) return look_up_->wave_table();
-  return uses_wave_table_ ? wave_table_.view()
-                          : table(moe_layer_);
+  return uses_wave_table_ ? wave_table_.view() : table(moe_layer_);
 }
 
 std::int64_t ExpertCache::slots_in_memory(const SlotDirectory::Shape& shape) {
@@ -243,8 +243,8 @@ std::int64_t ExpertCache::slots_in_memory(const SlotDirectory::Shape& shape) {
 std::int64_t ExpertCache::device_bytes_of(const SlotDirectory::Shape& shape, const ExpertLayout& layout,
                                           Missing missing) {
   const std::int64_t table_entries = (std::int64_t{shape.layers} + 1) * shape.experts;
-  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32) + counter_bytes(shape) +
-         (missing == Missing::fetched_by_device ? DeviceLookUp::bytes_of(shape) : 0);
+  return slots_in_memory(shape) * layout.bytes + table_entries * element_bytes(NumberType::i32) +
+         counter_bytes(shape) + (missing == Missing::fetched_by_device ? DeviceLookUp::bytes_of(shape) : 0);
 }
 
 }  // namespace moetune

@@ -27,9 +27,9 @@ namespace moetune {
 class ExpertCache {
  public:
   struct Counters {
-    std::int64_t lookups = 0;  // (token, rank) pairs
-    std::int64_t hits = 0;     // distinct experts of a layer's step found resident
-    std::int64_t misses = 0;   // and not
+    std::int64_t lookups = 0;         // (token, rank) pairs
+    std::int64_t hits = 0;            // distinct experts of a layer's step found resident
+    std::int64_t misses = 0;          // and not
     std::int64_t missing_layers = 0;  // layers' steps that missed any
     std::int64_t evictions = 0;
     std::int64_t rerouted = 0;  // choices that a resident expert took over (kernels/change_route.h)

@@ -31,7 +31,8 @@ ExpertStore::ExpertStore(std::shared_ptr<const Checkpoint> checkpoint, const Sha
       weight_layers_(distinct_moe_layers(checkpoint_->spec())) {
   const ModelSpec& spec = checkpoint_->spec();
   for (int layer = 0; layer < spec.layers; ++layer) {
-    if (!spec.moe_layers[static_cast<std::size_t>(layer)] || moetune::weight_layer(spec, layer) != layer) continue;
+    if (!spec.moe_layers[static_cast<std::size_t>(layer)] || moetune::weight_layer(spec, layer) != layer)
+      continue;
     for (int expert = 0; expert < spec.experts; ++expert)
       sources_.push_back(expert_sources(*checkpoint_, layer, expert));
   }
@@ -41,7 +42,8 @@ std::array<MatrixShape, 3> ExpertStore::shapes() const {
   const Slice hidden{0, layout_.down.out};
   const NumberType type = layout_.gate.type;
   const Packing packing = layout_.gate.packing;
-  return {{{type, inner_, hidden, packing}, {type, inner_, hidden, packing}, {type, hidden, inner_, packing}}};
+  return {
+      {{type, inner_, hidden, packing}, {type, inner_, hidden, packing}, {type, hidden, inner_, packing}}};
 }
 
 void ExpertStore::load(int moe_layer, int expert, void* destination) const {
@@ -92,7 +94,8 @@ void ExpertStore::load_by_way_of_host(Device& device, Cpu& host, std::span<const
 
 void ExpertStore::load_all(Device& device, Cpu& host, std::span<const Wanted> wanted) const {
   if (!shares_host_memory(device)) {
-    if (in_memory_.data() != nullptr) {  // copies out of pinned memory: nothing waits for them but what follows on the device
+    if (in_memory_.data() !=
+        nullptr) {  // copies out of pinned memory: nothing waits for them but what follows on the device
       for (const Wanted& one : wanted)
         copy_to_device(device, in_memory(one.moe_layer, one.expert), one.destination, layout_.bytes);
       return;
@@ -112,24 +115,28 @@ void ExpertStore::load_all(Device& device, Cpu& host, std::span<const Wanted> wa
 void ExpertStore::keep_in_memory(Device& device, Cpu& host) {
   if (in_memory_.data() != nullptr) return;
   SharedBuffer memory = lease_pinned(device, outside_bytes());
-  if (!shares_host_memory(device) && checkpoint_->spec().is_synthetic) {  // a GPU generates faster than any host
+  if (!shares_host_memory(device) &&
+      checkpoint_->spec().is_synthetic) {  // a GPU generates faster than any host
     const Buffer staging(device, layout_.bytes);
     for (int layer = 0; layer < weight_layers_; ++layer)
       for (int expert = 0; expert < experts_; ++expert) {
         generate(device, {layer, expert, staging.data()});
-        copy_to_host(device, staging.data(), memory.data() + static_cast<std::int64_t>(index_of(layer, expert)) * layout_.bytes,
+        copy_to_host(device, staging.data(),
+                     memory.data() + static_cast<std::int64_t>(index_of(layer, expert)) * layout_.bytes,
                      layout_.bytes);
       }
   } else {
     host.pool().parallel_for(std::ssize(sources_), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) pack(static_cast<std::size_t>(i), memory.data() + i * layout_.bytes);
+      for (std::int64_t i = begin; i < end; ++i)
+        pack(static_cast<std::size_t>(i), memory.data() + i * layout_.bytes);
     });
   }
   in_memory_ = std::move(memory);
 }
 
 void ExpertStore::keep_outside(ParallelPool& pool) {
-  const bool is_made = layout_.gate.scales_per_row > 0 || layout_.gate.packing == Packing::tiles;  // not just read
+  const bool is_made =
+      layout_.gate.scales_per_row > 0 || layout_.gate.packing == Packing::tiles;  // not just read
   if (spill_ || in_memory_.data() != nullptr || !(is_made || checkpoint_->spec().is_synthetic)) return;
   const SpillContents contents{.model_hash = checkpoint_->spec().content_hash,
                                .number_type = std::string(name_of(layout_.gate.type)) +

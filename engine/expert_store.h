@@ -1,6 +1,6 @@
-// Where routed experts come from: the checkpoint's own bytes, packed on the way, the generator, or, for experts that
-// cost more than a read and are asked for again and again, a spill file written once or, for a GPU, pinned memory. A folded
-// model has fewer than its layers say (engine/folding.h). Start at load().
+// Where routed experts come from: the checkpoint's own bytes, packed on the way, the generator, or, for
+// experts that cost more than a read and are asked for again and again, a spill file written once or, for a
+// GPU, pinned memory. A folded model has fewer than its layers say (engine/folding.h). Start at load().
 #pragma once
 
 #include <array>
@@ -41,17 +41,19 @@ class ExpertStore {
     int expert = 0;
     std::byte* destination = nullptr;  // memory of the device
   };
-  // Brings many at once, with the host's threads or, where they are generated, with the device. Throws as load() does.
+  // Brings many at once, with the host's threads or, where they are generated, with the device. Throws as
+  // load() does.
   void load_all(Device& device, Cpu& host, std::span<const Wanted> wanted) const;
 
   // Prepares for experts being loaded many times: quantized ones get their spill file, found or written (the
   // pool quantizes in parallel). Throws std::runtime_error when it cannot be written, such as on a full disk.
   void keep_outside(ParallelPool& pool);
 
-  // The same for a GPU that reads them over the link: all experts, packed, one behind the other in memory that the
-  // device reads too (pinned_pool.h). Throws std::bad_alloc.
+  // The same for a GPU that reads them over the link: all experts, packed, one behind the other in memory
+  // that the device reads too (pinned_pool.h). Throws std::bad_alloc.
   void keep_in_memory(Device& device, Cpu& host);
-  // Expert e of set w of weights starts at in_memory() + (w * experts + e) * layout().bytes; null: not kept there.
+  // Expert e of set w of weights starts at in_memory() + (w * experts + e) * layout().bytes; null: not kept
+  // there.
   const std::byte* in_memory() const { return in_memory_.data(); }
   // The same of one expert; only where they are kept there.
   const std::byte* in_memory(int moe_layer, int expert) const {
@@ -74,10 +76,11 @@ class ExpertStore {
   std::shared_ptr<const Checkpoint> checkpoint_;
   Shard shard_;
   ExpertLayout layout_;
-  Slice inner_;           // of an expert's inner width, on this rank
-  int experts_ = 0;       // of a layer
+  Slice inner_;      // of an expert's inner width, on this rank
+  int experts_ = 0;  // of a layer
   int weight_layers_ = 0;
-  std::vector<ExpertSources> sources_;  // experts of the first layer that routes, then of the next with its own
+  std::vector<ExpertSources>
+      sources_;  // experts of the first layer that routes, then of the next with its own
   mutable FileSet files_;
   std::unique_ptr<SpillFile> spill_;
   SharedBuffer in_memory_;

@@ -38,9 +38,8 @@ std::int64_t bytes_per_token(const ModelSpec& spec, const EngineOptions& options
   std::int64_t bytes = 4 * shape.f32_elements;
   for (const MatrixShape* matrix :
        {&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.q_b, &shape.kv_a, &shape.key_up, &shape.value_up,
-        &shape.o, &shape.router,
-        &shape.dense.gate, &shape.dense.up, &shape.dense.down, &shape.shared.gate, &shape.shared.up,
-        &shape.shared.down})
+        &shape.o, &shape.router, &shape.dense.gate, &shape.dense.up, &shape.dense.down, &shape.shared.gate,
+        &shape.shared.up, &shape.shared.down})
     bytes += bytes_of(*matrix);
   if (spec.moe_layers[static_cast<std::size_t>(layer)])
     bytes += std::int64_t{effective_top_k(spec, options)} * expert_layout(spec, options, shard).bytes;

@@ -74,9 +74,11 @@ Generated generate(Engine& engine, std::span<const std::vector<std::int32_t>> pr
     step.push_back({.id = ids[0], .sequence = static_cast<std::int32_t>(i), .position = positions[0]});
   }
   if (new_tokens == 1) return generated;
-  const Decoded decoded = engine.decode({.first = step, .steps = new_tokens - 1, .forced = {}, .sampling = sampling});
+  const Decoded decoded =
+      engine.decode({.first = step, .steps = new_tokens - 1, .forced = {}, .sampling = sampling});
   generated.step_seconds = decoded.step_seconds;
-  for (std::size_t i = 0; i < decoded.ids.size(); ++i) generated.ids[i % step.size()].push_back(decoded.ids[i]);
+  for (std::size_t i = 0; i < decoded.ids.size(); ++i)
+    generated.ids[i % step.size()].push_back(decoded.ids[i]);
   return generated;
 }
 

@@ -29,11 +29,10 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
   const EngineLimits limits = effective_limits(options, asked_limits);
   MemoryPlan plan;
   plan.slots = cache_slots(spec, options);
-  const SlotDirectory::Shape cache{
-      .layers = spec.moe_layer_count(),
-      .experts = spec.experts,
-      .slots = static_cast<int>(plan.slots),
-      .weight_layers = distinct_moe_layers(spec)};
+  const SlotDirectory::Shape cache{.layers = spec.moe_layer_count(),
+                                   .experts = spec.experts,
+                                   .slots = static_cast<int>(plan.slots),
+                                   .weight_layers = distinct_moe_layers(spec)};
   const bool is_resident = plan.slots == std::int64_t{cache.layers} * cache.experts;
   for (int rank = 0; rank < options.tensor_parallel; ++rank) {
     const Shard shard{rank, options.tensor_parallel};
@@ -51,8 +50,8 @@ MemoryPlan plan_memory(const ModelSpec& spec, const EngineOptions& options,
     plan.expert_bytes += ExpertCache::device_bytes_of(cache, expert, missing);
     const bool device_guesses = missing == ExpertCache::Missing::fetched_by_device;
     if (!is_resident)
-      plan.scratch_bytes +=
-          Prefetcher::bytes_of(spec, options.prefetch, {limits.sequences, limits.step_tokens, device_guesses});
+      plan.scratch_bytes += Prefetcher::bytes_of(spec, options.prefetch,
+                                                 {limits.sequences, limits.step_tokens, device_guesses});
     if (!is_resident) plan.host_bytes += std::int64_t{cache.weight_layers} * cache.experts * expert.bytes;
   }
   if (missing_experts(spec, options) == ExpertCache::Missing::stays_outside)  // the host's own copy
@@ -70,10 +69,12 @@ std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptio
   const std::string missing = fmt::format("{} needed, {} there, {} missing", mib(plan.total()),
                                           mib(device_bytes), mib(plan.total() - device_bytes));
   if (options.device == DeviceKind::cuda && fitting == 0.0)
-    return Objection{"memory",
-                     fmt::format("{} with every expert on the GPU (experts {}, dense {}, KV cache {}, scratch {})", missing,
-                                 mib(plan.expert_bytes), mib(plan.dense_bytes), mib(plan.kv_bytes), mib(plan.scratch_bytes)),
-                     "fewer bits (expert_quant, dense_quant, kv_type), fewer sequences, a shorter context"}
+    return Objection{
+        "memory",
+        fmt::format("{} with every expert on the GPU (experts {}, dense {}, KV cache {}, scratch {})",
+                    missing, mib(plan.expert_bytes), mib(plan.dense_bytes), mib(plan.kv_bytes),
+                    mib(plan.scratch_bytes)),
+        "fewer bits (expert_quant, dense_quant, kv_type), fewer sequences, a shorter context"}
         .text();
   if (fitting > 0.0) return Objection{"expert_cache", missing, fmt::format("at most {}", fitting)}.text();
   return Objection{"memory",

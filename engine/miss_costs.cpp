@@ -33,8 +33,8 @@ namespace {
 constexpr int kLayers = 12;
 constexpr int kOpsOfLayer = 8;  // small ones, as many as a layer's own
 constexpr int kRuns = 7;
-constexpr int kFewestRuns = 3;        // of a processor that is slow: one thread takes 0.1 s for a layer
-constexpr double kLongEnough = 0.5e6; // us
+constexpr int kFewestRuns = 3;         // of a processor that is slow: one thread takes 0.1 s for a layer
+constexpr double kLongEnough = 0.5e6;  // us
 constexpr std::int64_t kMostBytesPerLayer = std::int64_t{256} << 20;
 constexpr std::int64_t kBeyondCaches = std::int64_t{512} << 20;
 

@@ -163,8 +163,8 @@ Rule gpu_cache_rule(const ModelSpec& spec, const EngineOptions& options) {
     const std::int64_t copy = host_experts_bytes(spec, options);
     if (copy > host_store_limit())
       return Objection{"miss",
-                       fmt::format("cpu keeps {} bytes of experts in the host's memory, {} may be taken", copy,
-                                   host_store_limit()),
+                       fmt::format("cpu keeps {} bytes of experts in the host's memory, {} may be taken",
+                                   copy, host_store_limit()),
                        "dma, fewer bits (expert_quant), more folding of a preset (fold=)"};
   }
   return std::nullopt;
@@ -181,9 +181,11 @@ Rule prefetch_rule(const ModelSpec& spec, const EngineOptions& options) {
   using Missing = ExpertCache::Missing;
   const Missing missing = missing_experts(spec, options);
   if (options.prefetch == Prefetch::none || missing == Missing::fetched_by_host) return std::nullopt;
-  const std::string found = fmt::format("{} with miss={}", knob_named("prefetch").get(options), knob_named("miss").get(options));
+  const std::string found =
+      fmt::format("{} with miss={}", knob_named("prefetch").get(options), knob_named("miss").get(options));
   if (missing == Missing::stays_outside)
-    return Objection{"prefetch", found + ": what has no slot is computed where it is", "none, or miss=dma, miss=pull"};
+    return Objection{"prefetch", found + ": what has no slot is computed where it is",
+                     "none, or miss=dma, miss=pull"};
   if (options.device == DeviceKind::cuda && options.router == RouterPlacement::cpu)
     return Objection{"prefetch", found + " and router=cpu: a step is cut where the host has its part",
                      "none, router=gpu, or miss=dma"};

@@ -32,14 +32,14 @@ inline int effective_top_k(const ModelSpec& spec, const EngineOptions& options) 
   return options.top_k > 0 ? options.top_k : spec.experts_per_token;
 }
 
-// Places of a token's list of experts: what observers and sources of routing see. Under per_layer some layers have more than
-// top_k, and -1 fills the lists of the others.
+// Places of a token's list of experts: what observers and sources of routing see. Under per_layer some layers
+// have more than top_k, and -1 fills the lists of the others.
 inline int routing_width(const ModelSpec& spec, const EngineOptions& options) {
   return options.top_k_rule == "per_layer" ? spec.experts_per_token : effective_top_k(spec, options);
 }
 
-// Limits in effect: max_sequences holds down sequences and prefill_chunk decides step_tokens where they are set, logit_rows is
-// filled in.
+// Limits in effect: max_sequences holds down sequences and prefill_chunk decides step_tokens where they are
+// set, logit_rows is filled in.
 EngineLimits effective_limits(const EngineOptions& options, const EngineLimits& limits);
 
 // Slots of the expert cache over all layers; one slot holds one expert, over all ranks. At most all experts.

@@ -33,7 +33,8 @@ SharedBuffer lease_pinned(Device& device, std::int64_t bytes) {
 }
 
 std::int64_t host_store_limit() {
-  static const std::int64_t limit = usable_memory_bytes() / 4 * 3;  // it reads files, and is asked of every configuration
+  static const std::int64_t limit =
+      usable_memory_bytes() / 4 * 3;  // it reads files, and is asked of every configuration
   return limit;
 }
 

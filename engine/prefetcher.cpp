@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/router.h"
 #include "engine/rank.h"
+#include "engine/router.h"
 
 namespace moetune {
 namespace {

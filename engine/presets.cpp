@@ -141,7 +141,8 @@ int fold_in(const std::map<std::string, std::int64_t>& values, const ModelSpec& 
 }
 
 // Is the published model's routing imitated? routing=0: the generated router decides.
-bool imitates_routing(const std::map<std::string, std::int64_t>& values, const json& file, const std::string& model) {
+bool imitates_routing(const std::map<std::string, std::int64_t>& values, const json& file,
+                      const std::string& model) {
   const auto found = values.find("routing");
   if (found != values.end() && found->second > 1)
     throw InputError("model " + name_in(model) + ": routing", std::to_string(found->second),

@@ -36,7 +36,8 @@ std::string field_of(const char* file_name, std::string_view name) {
 }
 
 std::int64_t memory_of_machine() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
 // Limit of the control group, v2 or v1, the smallest on the way to the root; "max" and absent files set none.

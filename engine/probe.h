@@ -7,14 +7,15 @@
 
 namespace moetune {
 
-// threads: as the engine will use, 0: all this process may use. Takes about a fifth of a second, most of it for the read rate.
+// threads: as the engine will use, 0: all this process may use. Takes about a fifth of a second, most of it
+// for the read rate.
 HardwareFingerprint probe_hardware(int threads);
 
 // The same without what takes time to measure: memory_gb_per_s stays 0.
 HardwareFingerprint describe_host(int threads);
 
-// Read rate of main memory in GB/s with that many threads: the best of a few passes over a block beyond every cache but
-// the largest servers' (there it is the rate of their cache, and says so by its height).
+// Read rate of main memory in GB/s with that many threads: the best of a few passes over a block beyond every
+// cache but the largest servers' (there it is the rate of their cache, and says so by its height).
 double measured_read_gb_per_s(int threads);
 
 // The last cache before main memory; 0: the system does not say.

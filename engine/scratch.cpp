@@ -22,7 +22,8 @@ std::array<std::int64_t, 4> projection_begins(const ModelSpec& spec, const Shard
 
 }  // namespace
 
-ProjectedHeads projected_heads(const Scratch& scratch, const ModelSpec& spec, const Shard& shard, std::int64_t tokens) {
+ProjectedHeads projected_heads(const Scratch& scratch, const ModelSpec& spec, const Shard& shard,
+                               std::int64_t tokens) {
   const std::array<std::int64_t, 4> begins = projection_begins(spec, shard);
   const Tensor all = scratch.projected.view();
   const auto part = [&](std::size_t index, std::int64_t heads, std::int64_t width) {
@@ -111,19 +112,23 @@ Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items) {
 
 namespace {
 
-// The largest of the products that cuBLAS does (kernels/dense_choice.h), together where they read the same rows.
-std::int64_t cublas_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens) {
+// The largest of the products that cuBLAS does (kernels/dense_choice.h), together where they read the same
+// rows.
+std::int64_t cublas_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard,
+                          std::int64_t tokens) {
   std::int64_t most = 0;
   const OwnKernels own = own_kernels();
   const auto add = [&](std::initializer_list<const MatrixShape*> matrices) {
     DenseShape shape;
     for (const MatrixShape* matrix : matrices)
       if (matrix->exists()) shape = {matrix->type, shape.out + matrix->rows.count, matrix->columns.count};
-    if (shape.out > 0 && cublas_pays(shape, tokens, own)) most = std::max(most, cublas_scratch(shape, tokens).bytes);
+    if (shape.out > 0 && cublas_pays(shape, tokens, own))
+      most = std::max(most, cublas_scratch(shape, tokens).bytes);
   };
   for (int layer = 0; layer < spec.layers; ++layer) {
     const LayerShape shape = layer_shape(spec, options, layer, shard);
-    add({&shape.q, &shape.k, &shape.v, &shape.q_a, &shape.kv_a});  // what a kind of attention has not does not exist
+    add({&shape.q, &shape.k, &shape.v, &shape.q_a,
+         &shape.kv_a});  // what a kind of attention has not does not exist
     add({&shape.q_b});
     add({&shape.o});
     for (const FeedForwardShape* ffn : {&shape.dense, &shape.shared}) {
@@ -134,16 +139,19 @@ std::int64_t cublas_bytes(const ModelSpec& spec, const EngineOptions& options, c
                        cublas_scratch({gate.type, gate.in, gate.out}, tokens).bytes});
     }
   }
-  if (const MatrixShape head = model_shape(spec, options, shard).head; head.packing == Packing::tiles) add({&head});
+  if (const MatrixShape head = model_shape(spec, options, shard).head; head.packing == Packing::tiles)
+    add({&head});
   return most > 0 && why_no_cublas().empty() ? most : 0;
 }
 
 }  // namespace
 
-std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens) {
+std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard,
+                              std::int64_t tokens) {
   if (options.device == DeviceKind::cpu) return 0;
   constexpr std::int64_t kF32 = 4;
-  constexpr std::int64_t kLeast = std::int64_t{4} << 20;  // partial sums of products that are cut along their inputs
+  constexpr std::int64_t kLeast = std::int64_t{4}
+                                  << 20;  // partial sums of products that are cut along their inputs
   const auto padded = [](std::int64_t width) { return (width + 255) / 256 * 256; };
   const std::int64_t hidden = padded(spec.hidden);
   const int moe_layers = spec.moe_layer_count();
@@ -153,16 +161,20 @@ std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& option
   // Inputs and activated rows of a feed-forward, in f32 or as two bf16 parts.
   std::int64_t most = std::max(kLeast, rows * (padded(dense) + hidden) * kF32);
   if (moe_layers > 0) {
-    // The same of every choice, an expert's rows filled up to a tile, and the lists that sort choices by expert.
-    const std::int64_t choices = tokens * spec.experts_per_token + std::min<std::int64_t>(tokens * spec.experts_per_token, spec.experts) * 8;
+    // The same of every choice, an expert's rows filled up to a tile, and the lists that sort choices by
+    // expert.
+    const std::int64_t choices = tokens * spec.experts_per_token +
+                                 std::min<std::int64_t>(tokens * spec.experts_per_token, spec.experts) * 8;
     const std::int64_t lists = 16 * (choices + std::int64_t{2} * spec.experts) + 4096;
     most = std::max(most, choices * (padded(shard.expert_inner(spec).count) + hidden) * kF32 + lists);
   }
   const std::int64_t heads = shard.heads(spec).count;
-  const std::int64_t widest = std::max({padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)), std::int64_t{spec.q_lora_rank}});
+  const std::int64_t widest =
+      std::max({padded(heads * q_head_width(spec)), padded(heads * value_head_width(spec)),
+                std::int64_t{spec.q_lora_rank}});
   most = std::max(most, rows * widest * kF32);
-  // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest card are busy; of
-  // more tokens than that it is not.
+  // Attention of few tokens is cut along the context, until about twice the multiprocessors of the largest
+  // card are busy; of more tokens than that it is not.
   constexpr std::int64_t kMostPieces = 320;
   const std::int64_t width = (spec.attention == AttentionKind::mla ? spec.kv_lora_rank : spec.head_dim) + 2;
   most = std::max(most, kMostPieces * heads * width * kF32);
@@ -171,25 +183,10 @@ std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& option
 
 std::int64_t Scratch::bytes() const {
   std::int64_t sum = 0;
-  for (const OwnedTensor* tensor : {&ids,
-                                    &sequences,
-                                    &positions,
-                                    &wanted,
-                                    &residual,
-                                    &normed,
-                                    &output,
-                                    &projected,
-                                    &q,
-                                    &q_latent,
-                                    &attended_latent,
-                                    &attended,
-                                    &gate_up,
-                                    &router_logits,
-                                    &expert_ids,
-                                    &expert_weights,
-                                    &expert_rows,
-                                    &wanted_rows,
-                                    &logits})
+  for (const OwnedTensor* tensor :
+       {&ids, &sequences, &positions, &wanted, &residual, &normed, &output, &projected, &q, &q_latent,
+        &attended_latent, &attended, &gate_up, &router_logits, &expert_ids, &expert_weights, &expert_rows,
+        &wanted_rows, &logits})
     sum += tensor->bytes();
   return sum;
 }

@@ -27,8 +27,8 @@ struct Scratch {
   OwnedTensor normed;    // (tokens, hidden)
   OwnedTensor output;    // (tokens, hidden) of attention or feed-forward, before it joins the residual
 
-  OwnedTensor projected;  // (tokens, widths of all): what ProjectedHeads is made of
-  OwnedTensor q;          // mla with q_lora: (tokens, heads part, q head width)
+  OwnedTensor projected;        // (tokens, widths of all): what ProjectedHeads is made of
+  OwnedTensor q;                // mla with q_lora: (tokens, heads part, q head width)
   OwnedTensor q_latent;         // mla: (tokens, heads part, kv_lora_rank)
   OwnedTensor attended_latent;  // mla: (tokens, heads part, kv_lora_rank)
   OwnedTensor attended;         // (tokens, heads part, value head width)
@@ -43,8 +43,8 @@ struct Scratch {
   OwnedTensor wanted_rows;  // (logit rows, hidden)
   OwnedTensor logits;       // (logit rows, vocabulary part)
 
-  // Of `projected` and `gate_up`: on a GPU columns of the same rows, so that one product may write all of them; on a CPU, whose ops want
-  // whole rows, one behind the other.
+  // Of `projected` and `gate_up`: on a GPU columns of the same rows, so that one product may write all of
+  // them; on a CPU, whose ops want whole rows, one behind the other.
   bool is_side_by_side = false;
 
   std::int64_t bytes() const;
@@ -52,12 +52,13 @@ struct Scratch {
 
 // What the projections of a step write.
 struct ProjectedHeads {
-  Tensor q;             // (tokens, heads part, q head width)
-  Tensor k;             // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
-  Tensor v;             // gqa: (tokens, kv heads part, head_dim)
+  Tensor q;  // (tokens, heads part, q head width)
+  Tensor k;  // gqa: (tokens, kv heads part, head_dim); mla: (tokens, 1, kv_lora_rank + qk_rope_dim)
+  Tensor v;  // gqa: (tokens, kv heads part, head_dim)
   Tensor q_compressed;  // mla with q_lora: (tokens, q_lora_rank)
 };
-ProjectedHeads projected_heads(const Scratch& scratch, const ModelSpec& spec, const Shard& shard, std::int64_t tokens);
+ProjectedHeads projected_heads(const Scratch& scratch, const ModelSpec& spec, const Shard& shard,
+                               std::int64_t tokens);
 // The same as a product sees them: (tokens, heads * width).
 Tensor flat_heads(const Tensor& heads);
 
@@ -69,7 +70,7 @@ struct GatedRows {
 GatedRows gated_rows(const Scratch& scratch, std::int64_t tokens, std::int64_t inner);
 
 struct ScratchItem {
-  OwnedTensor Scratch::*member;
+  OwnedTensor Scratch::* member;
   NumberType type;
   std::array<std::int64_t, 3> shape;  // the last may be 1
   std::int64_t bytes() const { return shape[0] * shape[1] * shape[2] * element_bytes(type); }
@@ -82,9 +83,10 @@ std::vector<ScratchItem> scratch_items(const ModelSpec& spec, const Shard& shard
 
 Scratch make_scratch(Device& device, const std::vector<ScratchItem>& items);
 
-// What ops of one step take for their own intermediate results, at most: 0 on a CPU. An upper bound over all kernels, so that
-// none of them has to grow it while something is measured.
-std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard, std::int64_t tokens);
+// What ops of one step take for their own intermediate results, at most: 0 on a CPU. An upper bound over all
+// kernels, so that none of them has to grow it while something is measured.
+std::int64_t op_scratch_bytes(const ModelSpec& spec, const EngineOptions& options, const Shard& shard,
+                              std::int64_t tokens);
 
 // The first rows of a scratch tensor under another shape.
 inline Tensor first_rows(const OwnedTensor& owned, std::initializer_list<std::int64_t> shape) {

@@ -66,7 +66,7 @@ class Descriptor {
 };
 
 bool matches(int descriptor, const std::string& path, const SpillContents& contents) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0 || status.st_size != file_bytes_of(contents)) return false;
   std::vector<std::byte> header(kHeaderBytes);
   read_range(descriptor, path, 0, header.data(), kHeaderBytes);
@@ -81,7 +81,7 @@ void remove_abandoned_files(const std::string& directory) {
     const std::string path = entry.path().string();
     if (!path.ends_with(kPartialSuffix)) continue;
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat status {};
+    struct stat status{};
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0) continue;
     if (std::time(nullptr) - status.st_mtime < kAbandonedSeconds) continue;
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());

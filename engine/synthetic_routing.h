@@ -9,8 +9,8 @@
 
 namespace moetune {
 
-// Everything but the tensors. layer: of the model. The first layer that routes is near chance in every published trace: it
-// has no favourites and holds nothing.
+// Everything but the tensors. layer: of the model. The first layer that routes is near chance in every
+// published trace: it has no favourites and holds nothing.
 SyntheticLogits synthetic_logits(const ModelSpec& spec, std::uint64_t seed, int layer);
 
 // SyntheticLogits::favour of a layer: the same experts are popular whatever the sequence.

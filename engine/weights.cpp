@@ -39,9 +39,12 @@ class Loader {
     if (!quantizes_) shape.type = shipped_type(source);
     return loaded(source, shape);
   }
-  WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape) { return as_shipped(name, shape, keeps_size(name)); }
+  WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape) {
+    return as_shipped(name, shape, keeps_size(name));
+  }
   WeightMatrix as_shipped(const NamedTensor& name, MatrixShape shape, float deviation) {
-    const MatrixSource source = matrix_source(checkpoint_, name, layer_, spec_.table_number_type(), deviation);
+    const MatrixSource source =
+        matrix_source(checkpoint_, name, layer_, spec_.table_number_type(), deviation);
     shape.type = shipped_type(source);
     return loaded(source, shape);
   }
@@ -58,11 +61,14 @@ class Loader {
         values_of(files_, host_, matrix_source(checkpoint_, name, layer_, NumberType::f32, kBiasDeviation));
     return on_device({values.begin() + part.begin, values.begin() + part.begin + part.count}, {part.count});
   }
-  Tensor bias(const NamedTensor& name) { return name.exists() ? bias(name, {0, name.shape.front()}) : Tensor(); }
+  Tensor bias(const NamedTensor& name) {
+    return name.exists() ? bias(name, {0, name.shape.front()}) : Tensor();
+  }
   // A generated norm changes nothing.
   Tensor norm(const NamedTensor& name) {
     if (!name.exists() || !spec_.is_synthetic) return bias(name);
-    return on_device(std::vector<float>(static_cast<std::size_t>(name.shape.front()), 1.0F), {name.shape.front()});
+    return on_device(std::vector<float>(static_cast<std::size_t>(name.shape.front()), 1.0F),
+                     {name.shape.front()});
   }
 
   std::vector<float> values(const NamedTensor& name) { return values_of(files_, host_, dense(name)); }
@@ -79,8 +85,10 @@ class Loader {
     const MatrixLayout layout = shape.layout();
     shape.packing = Packing::rows;
     std::vector<std::byte> rows(static_cast<std::size_t>(shape.layout().bytes));
-    pack_matrix(host_, Tensor(const_cast<float*>(values.data()), NumberType::f32, {shape.rows.count, shape.columns.count}),
-                shape, rows.data(), name.name);
+    pack_matrix(
+        host_,
+        Tensor(const_cast<float*>(values.data()), NumberType::f32, {shape.rows.count, shape.columns.count}),
+        shape, rows.data(), name.name);
     if (layout.packing == Packing::tiles) {
       std::vector<std::byte> tiles(static_cast<std::size_t>(layout.bytes));
       pack_tiles(host_, {rows.data(), shape.layout()}, tiles.data());
@@ -231,7 +239,8 @@ Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, co
   Weights weights;
   weights.seed = checkpoint.seed();
   Loader loader(device, host, checkpoint, options, weights);
-  // A look-up keeps the size of its rows: generated tokens are as unlike as tokens are, and so is their routing.
+  // A look-up keeps the size of its rows: generated tokens are as unlike as tokens are, and so is their
+  // routing.
   weights.embedding = spec.tied_embeddings ? loader.as_shipped(names.embedding, shape.embedding)
                                            : loader.as_shipped(names.embedding, shape.embedding, 1.0F);
   if (shape.head.exists()) {

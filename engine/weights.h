@@ -40,7 +40,7 @@ struct AttentionWeights {
   Tensor k_norm;
   Tensor q_a_norm;
   Tensor kv_a_norm;
-  WeightMatrix key_up;    // mla: (heads * kv_lora_rank, qk_nope_dim), the key up-projection transposed per head
+  WeightMatrix key_up;  // mla: (heads * kv_lora_rank, qk_nope_dim), the key up-projection transposed per head
   WeightMatrix value_up;  // mla: (heads * v_head_dim, kv_lora_rank)
 };
 
@@ -62,17 +62,17 @@ struct Weights {
   Tensor rope_frequencies;  // (rope.dim / 2)
   float rope_scale = 1.0F;
   float softmax_scale = 1.0F;
-  std::uint64_t seed = 0;  // of generated numbers
+  std::uint64_t seed = 0;            // of generated numbers
   std::vector<LayerWeights> layers;  // of a folded model several view the same memory
 
   std::vector<Buffer> memory;
   std::int64_t bytes = 0;
 };
 
-// Loads a rank's part onto its device, packed by the host or, for a synthetic model, generated in place: matrices as
-// the checkpoint ships them, or in options.dense_quant (not embedding, head and router, nor MLA's absorbed up-projections).
-// Throws InputError naming a tensor whose weights do not fit the type, std::runtime_error when a file cannot
-// be read.
+// Loads a rank's part onto its device, packed by the host or, for a synthetic model, generated in place:
+// matrices as the checkpoint ships them, or in options.dense_quant (not embedding, head and router, nor MLA's
+// absorbed up-projections). Throws InputError naming a tensor whose weights do not fit the type,
+// std::runtime_error when a file cannot be read.
 Weights load_weights(Device& device, Cpu& host, const Checkpoint& checkpoint, const EngineOptions& options,
                      const Shard& shard);
 

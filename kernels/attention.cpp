@@ -52,7 +52,8 @@ void run(Cpu& cpu, const StoreKv& op) {
   assert(op.cache.rank() == 3 && op.cache.dim(2) == width);
   if ((op.cache.type() == NumberType::int8) == op.scales.empty())
     throw std::invalid_argument("a KV cache of " + std::string(name_of(op.cache.type())) +
-                                (op.scales.empty() ? " without" : " with") + " scales (accepted: int8 with, others without)");
+                                (op.scales.empty() ? " without" : " with") +
+                                " scales (accepted: int8 with, others without)");
   cpu.pool().parallel_for(op.rows.dim(0), grain_for(2 * width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) {
       const std::int64_t slot = op.sequences.i32()[token];

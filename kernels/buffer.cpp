@@ -60,7 +60,9 @@ void copy_out(Cuda& cuda, const void* on_device, void* host, std::int64_t bytes)
   cuda_copy_to_host(cuda, on_device, host, bytes);
 }
 std::shared_ptr<std::byte> allocate(Cuda& cuda, std::int64_t bytes) { return cuda_allocate(cuda, bytes); }
-std::shared_ptr<std::byte> allocate_shared(Cuda& cuda, std::int64_t bytes) { return cuda_allocate_shared(cuda, bytes); }
+std::shared_ptr<std::byte> allocate_shared(Cuda& cuda, std::int64_t bytes) {
+  return cuda_allocate_shared(cuda, bytes);
+}
 void wait(Cuda& cuda) { cuda.synchronize(); }
 #endif
 std::shared_ptr<std::byte> allocate_shared(Cpu& cpu, std::int64_t bytes) { return allocate(cpu, bytes); }

@@ -39,8 +39,9 @@ class OwnedTensor {
   Tensor view_;
 };
 
-// Memory that ops write and the host reads at the same address, without a copy: small logs; and the other way round, what
-// ops read over the link. Zeroed. The host sees what an op wrote once the device has been waited for.
+// Memory that ops write and the host reads at the same address, without a copy: small logs; and the other way
+// round, what ops read over the link. Zeroed. The host sees what an op wrote once the device has been waited
+// for.
 class SharedBuffer {
  public:
   SharedBuffer() = default;

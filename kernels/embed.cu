@@ -26,8 +26,8 @@ void run(Cuda& cuda, const Embed& op) {
     using Number = decltype(number);
     cuda::launch(embed<Number>,
                  {.grid = dim3(cuda::blocks_for(hidden, 256), static_cast<unsigned>(tokens)), .threads = 256},
-                 // A step starts with this op. It waits for all before it, so that what follows may read what the steps before
-                 // have written (positions, a cache) ahead of wait_for_previous().
+                 // A step starts with this op. It waits for all before it, so that what follows may read what
+                 // the steps before have written (positions, a cache) ahead of wait_for_previous().
                  cuda.state().stream, false, static_cast<const Number*>(op.table.data),
                  op.table.layout.row_bytes / static_cast<std::int64_t>(sizeof(Number)), op.ids.i32(),
                  cuda::rows_of(op.y), hidden);

@@ -19,8 +19,7 @@ void run(Cuda& cuda, const FeedForward& op) {
   const auto tokens = static_cast<int>(op.x.dim(0));
   if (tokens == 0) return;
   const bool takes_prompt = cuda::is_uniform(op) && cuda::takes_prompt(tokens);
-  if (takes_prompt && cuda::takes_cublas_for_ffn(op.gate.layout, tokens))
-    return cuda::cublas_ffn(cuda, op);
+  if (takes_prompt && cuda::takes_cublas_for_ffn(op.gate.layout, tokens)) return cuda::cublas_ffn(cuda, op);
   if (takes_prompt)
     return cuda::prompt_ffn(cuda, {.x = cuda::rows_of(op.x),
                                    .tokens = tokens,

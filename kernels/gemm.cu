@@ -44,10 +44,10 @@ void run_rows(Cuda& cuda, const Gemm& op, const Result& result) {
   cuda::with_float_type(layout.type, "a weight matrix in rows", [&](auto number) {
     using Number = decltype(number);
     if (op.x.dim(0) >= cuda::kLeastManyRows)
-      return cuda::launch_many_rows<Number>(cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)),
-                                             static_cast<const Number*>(op.w.data),
-                                             layout.row_bytes / static_cast<std::int64_t>(sizeof(Number)),
-                                             static_cast<int>(layout.out), static_cast<int>(layout.in), result);
+      return cuda::launch_many_rows<Number>(
+          cuda, cuda::rows_of(op.x), static_cast<int>(op.x.dim(0)), static_cast<const Number*>(op.w.data),
+          layout.row_bytes / static_cast<std::int64_t>(sizeof(Number)), static_cast<int>(layout.out),
+          static_cast<int>(layout.in), result);
     cuda::launch(
         rows_gemm<Number>,
         {.grid = dim3(cuda::blocks_for(layout.out, 8), static_cast<unsigned>(op.x.dim(0))), .threads = 256},

@@ -6,10 +6,11 @@
 
 namespace moetune {
 
-// Multiply-adds, or steps of similar cost, per piece. A core does 15 to 25 a nanosecond, so a piece takes 10 us or more.
-// Handing work out costs 0.2 us with oneTBB, but a thread that has gone to sleep since the last op takes longer to come than
-// small pieces take to do: with pieces of 64 Ki two cores decoded the embedded model slower than one (0.30 to 0.35 against
-// 0.27 to 0.29 ms a token), and the times said how soon the other thread woke.
+// Multiply-adds, or steps of similar cost, per piece. A core does 15 to 25 a nanosecond, so a piece takes 10
+// us or more. Handing work out costs 0.2 us with oneTBB, but a thread that has gone to sleep since the last
+// op takes longer to come than small pieces take to do: with pieces of 64 Ki two cores decoded the embedded
+// model slower than one (0.30 to 0.35 against 0.27 to 0.29 ms a token), and the times said how soon the other
+// thread woke.
 inline constexpr std::int64_t kLeastWorkPerPiece = 256 * 1024;
 
 // Indices per piece when one index costs work_per_index.

@@ -20,7 +20,9 @@ std::shared_ptr<Graph::Recorded> record(Cpu&, std::function<void()> ops) {
   return std::make_shared<RunAgain>(std::move(ops));
 }
 #if MOETUNE_HAS_CUDA
-std::shared_ptr<Graph::Recorded> record(Cuda& cuda, const std::function<void()>& ops) { return record_cuda_graph(cuda, ops); }
+std::shared_ptr<Graph::Recorded> record(Cuda& cuda, const std::function<void()>& ops) {
+  return record_cuda_graph(cuda, ops);
+}
 #endif
 
 }  // namespace

@@ -44,7 +44,8 @@ std::shared_ptr<Graph::Recorded> end_cuda_capture(Cuda& cuda) {
   cudaGraph_t graph = nullptr;
   CUDA_TRY(cudaStreamEndCapture(cuda.state().stream, &graph));
   std::size_t nodes = 0;
-  if (const cudaError_t error = cudaGraphGetNodes(graph, nullptr, &nodes); error != cudaSuccess || nodes == 0) {
+  if (const cudaError_t error = cudaGraphGetNodes(graph, nullptr, &nodes);
+      error != cudaSuccess || nodes == 0) {
     cudaGraphDestroy(graph);
     CUDA_TRY(error);
     return nullptr;

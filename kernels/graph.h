@@ -1,4 +1,5 @@
-// A sequence of ops recorded once and launched as one: on a GPU a CUDA graph, on a CPU the ops themselves, run again.
+// A sequence of ops recorded once and launched as one: on a GPU a CUDA graph, on a CPU the ops themselves,
+// run again.
 #pragma once
 
 #include <functional>
@@ -11,9 +12,9 @@ namespace moetune {
 class Graph {
  public:
   Graph() = default;
-  // Records what ops() enqueues on the device. On a GPU ops() runs nothing now and must wait for nothing; every op in it must
-  // have run once before (memory grows then). What a later launch reads lies at the same places. Throws
-  // std::runtime_error when the device refuses.
+  // Records what ops() enqueues on the device. On a GPU ops() runs nothing now and must wait for nothing;
+  // every op in it must have run once before (memory grows then). What a later launch reads lies at the same
+  // places. Throws std::runtime_error when the device refuses.
   Graph(Device& device, std::function<void()> ops);
 
   // False once memory that it uses has moved (an op needed more scratch): it must be recorded again.
@@ -29,6 +30,5 @@ class Graph {
  private:
   std::shared_ptr<Recorded> recorded_;
 };
-
 
 }  // namespace moetune

@@ -1,5 +1,6 @@
-// The end of a decoding step, so that the next one can start without the host: what was sampled (or what is to be fed
-// instead) becomes the input, positions advance, and a log that the host can read without a copy takes id and time.
+// The end of a decoding step, so that the next one can start without the host: what was sampled (or what is
+// to be fed instead) becomes the input, positions advance, and a log that the host can read without a copy
+// takes id and time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// NormGemm: RMSNorm and the products that read its result, y_i = w_i norm(x) (+ bias_i): what stands at the start of
-// every half layer. On a GPU the norm costs no kernel of its own while the step is small.
+// NormGemm: RMSNorm and the products that read its result, y_i = w_i norm(x) (+ bias_i): what stands at the
+// start of every half layer. On a GPU the norm costs no kernel of its own while the step is small.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@
 namespace moetune {
 namespace {
 
-constexpr std::size_t kBlock = 32;         // elements of an int4 block and of an mxfp4 group
+constexpr std::size_t kBlock = 32;       // elements of an int4 block and of an mxfp4 group
 constexpr std::int64_t kFp8Block = 128;  // rows and columns that share a scale
 
 [[noreturn]] void refuse(std::size_t column, const std::string& why) {
@@ -271,10 +271,11 @@ void run(Cpu& cpu, const Quantize& op) {
   auto* matrix = static_cast<std::byte*>(op.y);
   if (layout.type == NumberType::fp8) {
     const std::int64_t bands = (layout.out + kFp8Block - 1) / kFp8Block;
-    cpu.pool().parallel_for(bands, grain_for(8 * kFp8Block * layout.in), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t band = begin; band < end; ++band)
-        quantize_fp8_band(op, band * kFp8Block, std::min((band + 1) * kFp8Block, layout.out));
-    });
+    cpu.pool().parallel_for(
+        bands, grain_for(8 * kFp8Block * layout.in), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t band = begin; band < end; ++band)
+            quantize_fp8_band(op, band * kFp8Block, std::min((band + 1) * kFp8Block, layout.out));
+        });
   } else {
     quantize_rows(cpu, op);
   }

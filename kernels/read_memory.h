@@ -1,5 +1,5 @@
-// ReadMemory: reads a block and adds up its 32-bit words, which is the least that proves every byte was read. The rate of
-// this op is what a memory-bound op is held against.
+// ReadMemory: reads a block and adds up its 32-bit words, which is the least that proves every byte was read.
+// The rate of this op is what a memory-bound op is held against.
 #pragma once
 
 #include <cstdint>

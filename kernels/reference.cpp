@@ -153,7 +153,8 @@ void run(const Attention& op) {
       const std::int64_t first = op.window > 0 ? std::max<std::int64_t>(0, last + 1 - op.window) : 0;
       const std::int64_t kv_head = head / (heads / op.kv_heads);
       const auto at = [&](const Tensor& cache, const Tensor& scales, std::int64_t position, std::int64_t i) {
-        const std::int64_t index = slot * cache.stride(0) + position * cache.stride(1) + kv_head * head_dim + i;
+        const std::int64_t index =
+            slot * cache.stride(0) + position * cache.stride(1) + kv_head * head_dim + i;
         return static_cast<double>(cached(cache, index)) * scale_of(scales, slot, position, kv_head);
       };
       std::vector<double> weights;
@@ -167,7 +168,8 @@ void run(const Attention& op) {
       for (std::int64_t i = 0; i < head_dim; ++i) {
         double sum = 0.0;
         for (std::int64_t position = first; position <= last; ++position)
-          sum += weights[static_cast<std::size_t>(position - first)] * at(op.v_cache, op.v_scales, position, i);
+          sum +=
+              weights[static_cast<std::size_t>(position - first)] * at(op.v_cache, op.v_scales, position, i);
         y[i] = static_cast<float>(sum);
       }
     }

@@ -27,8 +27,9 @@ PickRule rule_of(const Route& op, int experts) {
 namespace {
 
 template <int slots>
-__global__ void __launch_bounds__(32) route(cuda::Rows logits, const float* bias, std::int32_t* ids,
-                                            std::int64_t ids_stride, cuda::Rows weights, cuda::PickRule rule) {
+__global__ void __launch_bounds__(32)
+    route(cuda::Rows logits, const float* bias, std::int32_t* ids, std::int64_t ids_stride,
+          cuda::Rows weights, cuda::PickRule rule) {
   extern __shared__ float shared[];
   cuda::let_next_start();
   cuda::wait_for_previous();

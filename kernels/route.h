@@ -28,13 +28,14 @@ struct Route {
   float scale = 1.0F;     // routed_scaling_factor
   int groups = 1;
   int kept_groups = 1;
-  bool ids_are_given = false;  // only the weights are wanted, of these different experts in this order; -1: none, weight 0
+  bool ids_are_given =
+      false;  // only the weights are wanted, of these different experts in this order; -1: none, weight 0
 };
 void run(Cpu& cpu, const Route& op);
 void run(Cuda& cuda, const Route& op);
 
-// The scores by which experts are chosen: with the bias, and -infinity outside the best groups. logits: (experts) of one token;
-// of op its rule, bias and groups count.
+// The scores by which experts are chosen: with the bias, and -infinity outside the best groups. logits:
+// (experts) of one token; of op its rule, bias and groups count.
 void choice_scores(const Route& op, std::span<const float> logits, std::span<float> scores);
 
 }  // namespace moetune

@@ -22,9 +22,9 @@ struct EvictionRule {
 
 // Sums since they were last set to zero.
 struct SlotCounters {
-  std::int64_t lookups;  // (token, rank) pairs
-  std::int64_t hits;     // distinct experts of a layer's step found resident
-  std::int64_t misses;   // and not
+  std::int64_t lookups;         // (token, rank) pairs
+  std::int64_t hits;            // distinct experts of a layer's step found resident
+  std::int64_t misses;          // and not
   std::int64_t missing_layers;  // layers' steps that missed any
   std::int64_t evictions;
   std::int64_t fetched;         // experts brought in because they were asked for

@@ -75,8 +75,8 @@ class TilePacker {
                                    : quantization_group(layout_.type);
     if (layout_.type == NumberType::fp8) {  // a chunk is narrower than a block: each gets its block's scale
       for (std::int64_t column = 0; column < layout_.in; column += layout_.chunk)
-        std::memcpy(to_ + scale_place_in_tiles(layout_, row, column), scales + column / group * rows.scale_bytes,
-                    static_cast<std::size_t>(rows.scale_bytes));
+        std::memcpy(to_ + scale_place_in_tiles(layout_, row, column),
+                    scales + column / group * rows.scale_bytes, static_cast<std::size_t>(rows.scale_bytes));
       return;
     }
     for (std::int64_t index = 0; index < rows.scales_per_row; ++index)

@@ -4,8 +4,8 @@
 // int4 and int4_g32: rows are cut into blocks of 32 elements; byte i (0..15) of a block holds element i in
 // its low and element i + 16 in its high nibble, as value + 8. A last block that is not full is padded with
 // zeros (nibble 8). One f16 scale per group. int8: one signed byte an element, one f32 scale per row.
-// mxfp4: nibbles lie as in int4 (e2m1, zero is 0), one e8m0 byte per 32. fp8: one e4m3 byte an element; the f32
-// scale of a 128 x 128 block stands in each of its rows. Rows start at multiples of 16 bytes.
+// mxfp4: nibbles lie as in int4 (e2m1, zero is 0), one e8m0 byte per 32. fp8: one e4m3 byte an element; the
+// f32 scale of a 128 x 128 block stands in each of its rows. Rows start at multiples of 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 
 namespace moetune {
 
-// rows: as above. tiles: as kernels/tile_layout.h says, for the tensor cores; then only `bytes` has a meaning below.
+// rows: as above. tiles: as kernels/tile_layout.h says, for the tensor cores; then only `bytes` has a meaning
+// below.
 enum class Packing : std::uint8_t { rows, tiles };
 
 struct MatrixLayout {
@@ -59,7 +60,8 @@ struct ExpertLayout {
   std::int64_t down_offset = 0;
   std::int64_t bytes = 0;  // padded to 64
 
-  static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner, Packing packing = Packing::rows);
+  static ExpertLayout of(NumberType type, std::int64_t hidden, std::int64_t inner,
+                         Packing packing = Packing::rows);
 
   WeightMatrix gate_of(const void* expert) const { return {expert, gate}; }
   WeightMatrix up_of(const void* expert) const {

@@ -1,5 +1,7 @@
-// One value per parameter of a search space. Values are canonical texts ("8", "0.25", "int4", "on"), exactly what
-// `--set name=value` takes: a configuration means the same in a space file, a trial log and on a command line.
+// One value per parameter of a search space. Values are canonical texts ("8", "0.25", "int4", "on"), exactly
+// what
+// `--set name=value` takes: a configuration means the same in a space file, a trial log and on a command
+// line.
 #pragma once
 
 #include <map>

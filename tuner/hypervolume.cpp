@@ -86,7 +86,8 @@ std::vector<double> reference_point(std::span<const Objective> objectives, std::
   return {};
 }
 
-std::vector<double> hypervolume_history(std::span<const Objective> objectives, std::span<const Trial> trials) {
+std::vector<double> hypervolume_history(std::span<const Objective> objectives,
+                                        std::span<const Trial> trials) {
   const std::vector<double> reference = reference_point(objectives, trials);
   if (reference.empty()) return {};
   std::vector<double> best = reference;
@@ -101,9 +102,10 @@ std::vector<double> hypervolume_history(std::span<const Objective> objectives, s
   double share = 0.0;
   for (const Trial& trial : trials) {
     const auto values = values_of(trial, objectives);
-    const bool adds = values && std::none_of(front.begin(), front.end(), [&](const std::vector<double>& point) {
-                        return point == *values || dominates(point, *values);
-                      });
+    const bool adds =
+        values && std::none_of(front.begin(), front.end(), [&](const std::vector<double>& point) {
+          return point == *values || dominates(point, *values);
+        });
     if (adds) {
       std::erase_if(front, [&](const std::vector<double>& point) { return dominates(*values, point); });
       front.push_back(*values);

@@ -25,9 +25,9 @@ double hypervolume(std::span<const std::vector<double>> points, std::span<const 
 // stands in. Empty when no trial has.
 std::vector<double> reference_point(std::span<const Objective> objectives, std::span<const Trial> trials);
 
-// How the front grew: its hypervolume after each trial, as a share of the volume between the reference point and
-// the best value of each objective that any of the trials has. One number per trial; empty when none has the
-// objectives.
+// How the front grew: its hypervolume after each trial, as a share of the volume between the reference point
+// and the best value of each objective that any of the trials has. One number per trial; empty when none has
+// the objectives.
 std::vector<double> hypervolume_history(std::span<const Objective> objectives, std::span<const Trial> trials);
 
 }  // namespace moetune

@@ -42,7 +42,8 @@ Slo slo_from_json(const json& object, const std::string& where) {
   const Slo slo{fields.text("metric"), fields.number("limit_ms")};
   const std::vector<std::string> metrics = slo_metrics();
   if (std::ranges::find(metrics, slo.metric) == metrics.end())
-    refuse(fields.place("metric"), shown(fields.required("metric")), fmt::format("{}", fmt::join(metrics, ", ")));
+    refuse(fields.place("metric"), shown(fields.required("metric")),
+           fmt::format("{}", fmt::join(metrics, ", ")));
   if (slo.limit_ms <= 0.0)
     refuse(fields.place("limit_ms"), shown(fields.required("limit_ms")), "a time above 0");
   return slo;
@@ -74,8 +75,8 @@ json to_json_value(const HardwareFingerprint& hardware) {
 HardwareFingerprint hardware_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"device", "gpu_count", "device_bytes", "cpu_name", "cpu_cores", "simd", "host_bytes",
-               "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda",
-               "compute_capability", "multiprocessors", "idle_watts", "power_limit_watts", "os", "build"});
+               "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda", "compute_capability",
+               "multiprocessors", "idle_watts", "power_limit_watts", "os", "build"});
   constexpr double fastest_gb_per_s = 1e9;
   constexpr double most_watts = 1e6;
   HardwareFingerprint hardware;
@@ -129,16 +130,20 @@ Workload workload_from_json(const json& object, const std::string& where) {
   Workload workload;
   workload.name = fields.text("name");
   // It becomes part of a path, and stands in every report.
-  const bool is_plain = std::ranges::all_of(workload.name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+  const bool is_plain = std::ranges::all_of(workload.name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
   if (workload.name.empty() || workload.name.size() > longest_name || !is_plain)
-    refuse(fields.place("name"), shown(fields.required("name")), fmt::format("1 to {} letters, digits, '-', '_' or '.'", longest_name));
+    refuse(fields.place("name"), shown(fields.required("name")),
+           fmt::format("1 to {} letters, digits, '-', '_' or '.'", longest_name));
   workload.prompt_tokens = static_cast<int>(fields.integer("prompt_tokens", 1, longest_text));
   workload.output_tokens = static_cast<int>(fields.integer("output_tokens", 1, longest_text));
   workload.sequences = integer_or(fields, "sequences", 1, most_sequences, 1);
   workload.rounds = integer_or(fields, "rounds", 1, most_rounds, 1);
   workload.round_prompt_tokens = integer_or(fields, "round_prompt_tokens", 0, longest_text / most_rounds, 0);
   workload.tool_gap_seconds = pause_or_none(fields, "tool_gap_seconds");
-  const int most_pieces = is_noted(fields.place("prompt_tokens")) ? int{longest_text} : workload.prompt_tokens;
+  const int most_pieces =
+      is_noted(fields.place("prompt_tokens")) ? int{longest_text} : workload.prompt_tokens;
   workload.typed_pieces = integer_or(fields, "typed_pieces", 1, most_pieces, 1);
   workload.piece_gap_seconds = pause_or_none(fields, "piece_gap_seconds");
   if (fields.has("prewarmed")) workload.prewarmed = fields.flag("prewarmed");
@@ -146,11 +151,13 @@ Workload workload_from_json(const json& object, const std::string& where) {
   if (fields.has("arrivals_per_s")) {
     workload.arrivals_per_s = number_between(fields, "arrivals_per_s", 1e-6, 1e6);
     if (!workload.poisson_arrivals)
-      refuse(fields.place("arrivals_per_s"), shown(fields.required("arrivals_per_s")), "it beside \"poisson_arrivals\": true, or left out");
+      refuse(fields.place("arrivals_per_s"), shown(fields.required("arrivals_per_s")),
+             "it beside \"poisson_arrivals\": true, or left out");
   }
   if (fields.has("seed")) workload.seed = fields.unsigned_integer("seed");
   if (workload.rounds > 1 && workload.round_prompt_tokens == 0)
-    refuse(fields.place("round_prompt_tokens"), "0 with " + std::to_string(workload.rounds) + " rounds", "1 or more");
+    refuse(fields.place("round_prompt_tokens"), "0 with " + std::to_string(workload.rounds) + " rounds",
+           "1 or more");
   if (fields.has("slo")) workload.slo = slo_from_json(fields.object("slo"), fields.place("slo"));
   return workload;
 }

@@ -179,9 +179,11 @@ std::int64_t JsonFields::integer(std::string_view field, std::int64_t lowest, st
   const json& value = required(field);
   // An unsigned value above the signed range would wrap around to a negative one.
   const bool wraps = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
-  if (value.is_number_integer() && !wraps && value.get<std::int64_t>() >= lowest && value.get<std::int64_t>() <= highest)
+  if (value.is_number_integer() && !wraps && value.get<std::int64_t>() >= lowest &&
+      value.get<std::int64_t>() <= highest)
     return value.get<std::int64_t>();
-  refuse(place(field), shown(value), "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+  refuse(place(field), shown(value),
+         "a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
   return lowest;
 }
 

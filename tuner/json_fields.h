@@ -33,8 +33,8 @@ std::string canonical_number(const std::string& text);
 nlohmann::json scalar_json(const std::string& text);
 
 // Fields of one object. Every getter throws InputError for a missing field, a wrong type or a value out of
-// range; where problems are collected (problems.h) it notes that and gives a stand-in. The object must outlive
-// the reader.
+// range; where problems are collected (problems.h) it notes that and gives a stand-in. The object must
+// outlive the reader.
 class JsonFields {
  public:
   // where: the place of the object ("space.json: parameters[0]")

@@ -75,8 +75,10 @@ std::vector<double> rounds_from(const JsonFields& fields) {
   if (!fields.has("rounds")) return rounds;
   const json& list = fields.array("rounds");
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].is_number() && list[i].get<double>() > 0.0) rounds.push_back(list[i].get<double>());
-    else refuse(fields.place("rounds") + "[" + std::to_string(i) + "]", shown(list[i]), "a number above 0");
+    if (list[i].is_number() && list[i].get<double>() > 0.0)
+      rounds.push_back(list[i].get<double>());
+    else
+      refuse(fields.place("rounds") + "[" + std::to_string(i) + "]", shown(list[i]), "a number above 0");
   }
   return rounds;
 }
@@ -103,8 +105,10 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
   std::vector<std::string> texts;
   const json& list = fields.array(name);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].is_string()) texts.push_back(list[i].get<std::string>());
-    else refuse(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
+    if (list[i].is_string())
+      texts.push_back(list[i].get<std::string>());
+    else
+      refuse(fields.place(name) + "[" + std::to_string(i) + "]", shown(list[i]), "a text");
   }
   return texts;
 }
@@ -272,9 +276,10 @@ json to_json_value(const LaunchProfile& profile) {
 LaunchProfile launch_profile_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   check_schema(fields);
-  fields.only({"schema", "model", "hardware", "workload", "trial", "configuration", "evidence", "reason",
-               "gate", "objectives", "front", "default", "runner_up", "final_round", "synthetic_weights",
-               "confirmations", "study", "rounds", "measured_at", "other_work"});
+  fields.only({"schema",        "model",    "hardware",  "workload",    "trial",
+               "configuration", "evidence", "reason",    "gate",        "objectives",
+               "front",         "default",  "runner_up", "final_round", "synthetic_weights",
+               "confirmations", "study",    "rounds",    "measured_at", "other_work"});
   LaunchProfile profile;
   const JsonFields model(fields.object("model"), fields.place("model"));
   model.only({"name", "hash"});

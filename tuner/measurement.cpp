@@ -22,7 +22,8 @@ void put(json& object, const char* field, double value) {
 
 Measurement measurement_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
-  fields.only({"value", "low", "high", "p99", "n", "origin", "stopped", "processes", "throttled", "effective"});
+  fields.only(
+      {"value", "low", "high", "p99", "n", "origin", "stopped", "processes", "throttled", "effective"});
   Measurement measurement;
   measurement.value = fields.number("value");
   if (fields.has("low")) measurement.low = fields.number("low");

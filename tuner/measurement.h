@@ -23,9 +23,11 @@ struct Measurement {
   std::int64_t n = 0;         // samples behind it
   Origin origin = Origin::measured;
   std::string stopped;  // why measuring ended: "interval narrow", "time spent", ...; empty for exact counts
-  std::int64_t throttled = 0;       // samples left out because the machine was throttled while they were taken; no part of n
-  std::optional<double> effective = std::nullopt;  // independent samples, or processes where there are several, that tell as much; empty: all
-  std::int64_t processes = 1;  // in how many it was measured anew; see over_processes()
+  std::int64_t throttled =
+      0;  // samples left out because the machine was throttled while they were taken; no part of n
+  std::optional<double> effective = std::nullopt;  // independent samples, or processes where there are
+                                                   // several, that tell as much; empty: all
+  std::int64_t processes = 1;                      // in how many it was measured anew; see over_processes()
 };
 
 // Metric name -> value. A metric that is null (not known here) is absent.

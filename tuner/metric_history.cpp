@@ -85,7 +85,9 @@ void drop_what_checks_say(std::vector<HistoryPoint>& points) {
   };
   for (const HistoryPoint& point : points)
     if (!point.verdict.empty()) checked.insert(key(point));
-  std::erase_if(points, [&](const HistoryPoint& point) { return point.verdict.empty() && checked.contains(key(point)); });
+  std::erase_if(points, [&](const HistoryPoint& point) {
+    return point.verdict.empty() && checked.contains(key(point));
+  });
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ struct History {
 
 std::vector<HistorySeries> history_of(std::vector<HistoryPoint> points);
 
-// Run directories count once: by ci.json where there is one, otherwise by profile.json; a profile that a check
-// refreshed counts as that check. Links are not followed. Files that cannot be read or say no time are named in left_out. Throws InputError when the folder
-// is none or holds nothing.
+// Run directories count once: by ci.json where there is one, otherwise by profile.json; a profile that a
+// check refreshed counts as that check. Links are not followed. Files that cannot be read or say no time are
+// named in left_out. Throws InputError when the folder is none or holds nothing.
 History read_history(const std::string& folder);
 
 nlohmann::json to_json_value(const History& history);
@@ -50,8 +50,9 @@ nlohmann::json to_json_value(const History& history);
 struct MetricChange {
   std::size_t from = 0;  // indices into HistorySeries::points
   std::size_t to = 0;
-  double ratio = 1.0;            // value over the earlier one; 0 where that was 0
-  bool is_beyond_doubt = false;  // their 95 % intervals do not meet, or both are exact (no time is) and differ
+  double ratio = 1.0;  // value over the earlier one; 0 where that was 0
+  bool is_beyond_doubt =
+      false;  // their 95 % intervals do not meet, or both are exact (no time is) and differ
 };
 std::vector<MetricChange> changes_of(const HistorySeries& series, const std::string& metric);
 

@@ -85,9 +85,10 @@ std::string missing_rounds(const NightlyPoint& baseline) {
     if (std::ssize(baseline.rounds_now) < fewest_rounds) return given;
     return given + ", but neighbours among these or the profile's are so alike that they count as a few";
   }
-  return fmt::format("The profile holds {} of its final round (a tune with a larger --budget, or 'moetune ci --retune "
-                     "--out PROFILE', makes one that holds enough)",
-                     counted(baseline.rounds_then.size(), "round"));
+  return fmt::format(
+      "The profile holds {} of its final round (a tune with a larger --budget, or 'moetune ci --retune "
+      "--out PROFILE', makes one that holds enough)",
+      counted(baseline.rounds_then.size(), "round"));
 }
 
 std::vector<std::string> remarks_about(const NightlyInput& input) {
@@ -182,14 +183,17 @@ NightlyResult judge_nightly(const NightlyInput& input) {
     return conclude(NightlyVerdict::regression,
                     fmt::format("The baseline's configuration {}; then it met it.", gate.words));
   if (!input.other_work_then.empty() && !is_against_program(baseline))
-    return conclude(NightlyVerdict::indeterminate,
-                    fmt::format("The baseline was measured beside other work ({}), so that its times are not this machine's "
-                                "alone. A tune on a quiet machine, or 'moetune ci --retune --out PROFILE', makes one to "
-                                "compare with; --baseline-program needs none.",
-                                fmt::join(input.other_work_then, ", ")));
+    return conclude(
+        NightlyVerdict::indeterminate,
+        fmt::format(
+            "The baseline was measured beside other work ({}), so that its times are not this machine's "
+            "alone. A tune on a quiet machine, or 'moetune ci --retune --out PROFILE', makes one to "
+            "compare with; --baseline-program needs none.",
+            fmt::join(input.other_work_then, ", ")));
   if (!baseline.slowdown || !baseline.slowdown->interval)
-    return conclude(NightlyVerdict::indeterminate, fmt::format("{}; {} independent ones are the fewest that can be judged.",
-                                                               missing_rounds(baseline), fewest_rounds));
+    return conclude(NightlyVerdict::indeterminate,
+                    fmt::format("{}; {} independent ones are the fewest that can be judged.",
+                                missing_rounds(baseline), fewest_rounds));
 
   const Slowdown& slowdown = *baseline.slowdown;
   const double half = input.threshold / 2;

@@ -49,14 +49,14 @@ enum class NightlyVerdict : std::uint8_t { ok, regression, indeterminate, stale 
 std::string_view name_of(NightlyVerdict verdict);
 
 struct NightlyInput {
-  double threshold = 0.05;              // the slowdown that must be found, a share
-  Objective objective;                  // the profile's first
-  AccuracyGate gate;                    // the profile's
-  Staleness staleness;                  // of the profile, here
-  std::vector<NightlyPoint> points;     // the baseline first; empty: nothing was measured
-  std::vector<std::string> other_work;  // what else ran meanwhile, by name; empty: nothing
+  double threshold = 0.05;                   // the slowdown that must be found, a share
+  Objective objective;                       // the profile's first
+  AccuracyGate gate;                         // the profile's
+  Staleness staleness;                       // of the profile, here
+  std::vector<NightlyPoint> points;          // the baseline first; empty: nothing was measured
+  std::vector<std::string> other_work;       // what else ran meanwhile, by name; empty: nothing
   std::vector<std::string> other_work_then;  // the same beside the baseline, as its profile says
-  std::string beside_failure;           // why there are no rounds_beside although they were asked for
+  std::string beside_failure;                // why there are no rounds_beside although they were asked for
 };
 
 struct NightlyResult {
@@ -69,7 +69,8 @@ struct NightlyResult {
 // 2. Other work on the machine: indeterminate, with its name. Times taken beside it prove nothing either way.
 //    Where the baseline's program was measured in the same passes the slowdown is against it: the night's
 //    mood and the machine's software are then the same for both, and everything below is about this program.
-//    Otherwise other work beside the baseline leaves its times as worthless: indeterminate, unless rule 3 speaks.
+//    Otherwise other work beside the baseline leaves its times as worthless: indeterminate, unless rule 3
+//    speaks.
 // 3. The baseline's configuration fails now, or misses the gate that it met: regression.
 // 4. The slowdown's interval lies above half the threshold: regression. Where driver, CUDA or operating
 // system

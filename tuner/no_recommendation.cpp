@@ -65,15 +65,16 @@ Recommendation nothing_meets_gate(const Contest& contest) {
   const Contender& nearest =
       *std::min_element(contest.all.begin(), contest.all.end(),
                         [&](const Contender& a, const Contender& b) { return excess(a) < excess(b); });
-  return {Verdict::nothing_meets_gate,
-          {},
-          fmt::format(
-              "No recommendation: none of {} measured configurations meets the {} gate. The nearest, {}; {}.",
-              contest.all.size(), contest.input.gate.name, contest.named(nearest),
-              gate_text(nearest, contest.input)) +
-              (nearest.gate.verdict == GateVerdict::unknown ? " '--gate none' recommends by speed alone." : ""),
-          nearest.trial->number,
-          gate_text(nearest, contest.input)};
+  return {
+      Verdict::nothing_meets_gate,
+      {},
+      fmt::format(
+          "No recommendation: none of {} measured configurations meets the {} gate. The nearest, {}; {}.",
+          contest.all.size(), contest.input.gate.name, contest.named(nearest),
+          gate_text(nearest, contest.input)) +
+          (nearest.gate.verdict == GateVerdict::unknown ? " '--gate none' recommends by speed alone." : ""),
+      nearest.trial->number,
+      gate_text(nearest, contest.input)};
 }
 
 Recommendation nothing_keeps_slo(const Contest& contest) {

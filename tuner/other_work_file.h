@@ -1,5 +1,5 @@
-// What else ran on the machine while a run was measured, kept in the run directory (other_work.txt, a name a line): whoever
-// renders the run again, or compares a later night with its profile, must know it.
+// What else ran on the machine while a run was measured, kept in the run directory (other_work.txt, a name a
+// line): whoever renders the run again, or compares a later night with its profile, must know it.
 #pragma once
 
 #include <string>

@@ -10,7 +10,8 @@ thread_local ProblemList* innermost = nullptr;
 // Is the text about that place: itself, a field or an item of it?
 bool is_about(const std::string& text, const std::string& place) {
   if (!text.starts_with(place)) return false;
-  return text.size() == place.size() || text[place.size()] == ':' || text[place.size()] == '.' || text[place.size()] == '[';
+  return text.size() == place.size() || text[place.size()] == ':' || text[place.size()] == '.' ||
+         text[place.size()] == '[';
 }
 
 }  // namespace
@@ -31,7 +32,8 @@ void ProblemList::add(const std::string& place, const std::string& message) {
   if (!follows && std::ranges::find(messages_, message) == messages_.end()) messages_.push_back(message);
 }
 
-void refuse(const std::string& place, const std::string& found, const std::string& accepted, const std::string& subject) {
+void refuse(const std::string& place, const std::string& found, const std::string& accepted,
+            const std::string& subject) {
   const InputError error(place, found, accepted);
   if (innermost == nullptr) throw error;
   innermost->add(subject.empty() ? place : subject, error.what());

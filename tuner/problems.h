@@ -1,7 +1,7 @@
-// Reading on after the first mistake, so that `validate` can name every one of a file. A reader says what is wrong with an
-// InputError, which ends it. While a ProblemList lives in this thread, refuse() notes and returns instead, getters of
-// JsonFields give a stand-in, and a step inside attempt() that throws is left behind for the next one. Whatever was read in
-// that time is for no other use.
+// Reading on after the first mistake, so that `validate` can name every one of a file. A reader says what is
+// wrong with an InputError, which ends it. While a ProblemList lives in this thread, refuse() notes and
+// returns instead, getters of JsonFields give a stand-in, and a step inside attempt() that throws is left
+// behind for the next one. Whatever was read in that time is for no other use.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ class ProblemList {
   ProblemList(const ProblemList&) = delete;
   ProblemList& operator=(const ProblemList&) = delete;
 
-  // place: what is wrong ("space.json: parameters[0].kind"). A problem of something that has been found wrong before, or
-  // of a part of it, only follows from that: it is left out, and so is the same message again.
+  // place: what is wrong ("space.json: parameters[0].kind"). A problem of something that has been found wrong
+  // before, or of a part of it, only follows from that: it is left out, and so is the same message again.
   void add(const std::string& place, const std::string& message);
   bool has(const std::string& place) const;
   const std::vector<std::string>& messages() const { return messages_; }
@@ -32,9 +32,10 @@ class ProblemList {
   ProblemList* outer_;
 };
 
-// Throws InputError(place, found, accepted), or notes it and returns. subject: what is wrong, where place names only the
-// object it should be in.
-void refuse(const std::string& place, const std::string& found, const std::string& accepted, const std::string& subject = "");
+// Throws InputError(place, found, accepted), or notes it and returns. subject: what is wrong, where place
+// names only the object it should be in.
+void refuse(const std::string& place, const std::string& found, const std::string& accepted,
+            const std::string& subject = "");
 
 // Was something found wrong there? Always false outside of a ProblemList.
 inline bool is_noted(const std::string& place) {

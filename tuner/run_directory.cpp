@@ -131,8 +131,10 @@ RunRequest run_request_from_json(const json& object, const std::string& where) {
   const auto texts = [&](std::string_view field) {
     std::vector<std::string> all;
     for (const json& item : fields.array(field)) {
-      if (item.is_string()) all.push_back(item.get<std::string>());
-      else refuse(fields.place(field), shown(item), "a list of texts");
+      if (item.is_string())
+        all.push_back(item.get<std::string>());
+      else
+        refuse(fields.place(field), shown(item), "a list of texts");
     }
     return all;
   };

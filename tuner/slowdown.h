@@ -27,8 +27,9 @@ inline constexpr std::int64_t fewest_rounds = 6;  // that have a 95 % interval
 // std::invalid_argument for anything else.
 Slowdown paired_slowdown(std::span<const double> before, std::span<const double> now);
 
-// The same where `before` was measured at another time: any two lengths, of which the shorter one says whether there is an
-// interval (fewest_rounds). The day's own mood is then part of the difference, and no interval can know it.
+// The same where `before` was measured at another time: any two lengths, of which the shorter one says
+// whether there is an interval (fewest_rounds). The day's own mood is then part of the difference, and no
+// interval can know it.
 Slowdown slowdown_since(std::span<const double> before, std::span<const double> now);
 
 enum class SlowdownVerdict : std::uint8_t { ok, regression, indeterminate };

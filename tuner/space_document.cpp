@@ -75,7 +75,8 @@ std::vector<SpaceDocument::Value> read_values(const json& list, const std::strin
   std::vector<SpaceDocument::Value> values;
   for (std::size_t i = 0; i < list.size(); ++i) {
     for (std::size_t earlier = 0; earlier < i; ++earlier)
-      if (list[earlier] == list[i]) refuse(item(place, i), shown(list[i]) + " is there twice", "every value once");
+      if (list[earlier] == list[i])
+        refuse(item(place, i), shown(list[i]) + " is there twice", "every value once");
     attempt([&] { values.push_back(read_value(list[i], item(place, i))); });
   }
   return values;
@@ -86,7 +87,8 @@ std::vector<SpaceDocument::ConditionText> read_conditions(const json& object, co
   check_size(object.size(), 1, max_parameters, place, "conditions");
   std::vector<SpaceDocument::ConditionText> conditions;
   for (const auto& [name, list] : object.items()) {
-    if (!is_identifier(name)) refuse(place, "field " + shown(name), "the name of a parameter", fields.place(name));
+    if (!is_identifier(name))
+      refuse(place, "field " + shown(name), "the name of a parameter", fields.place(name));
     conditions.push_back({name, read_values(fields.array(name), fields.place(name)), fields.place(name)});
   }
   return conditions;

@@ -26,7 +26,8 @@ bool contains(const std::vector<std::string>& values, const std::string& value) 
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// The knob's own message, after the place in the file. An unknown knob is said once, not for each of its values.
+// The knob's own message, after the place in the file. An unknown knob is said once, not for each of its
+// values.
 void check_known(const KnownParameter& known, const std::string& name, const SpaceDocument::Value& value,
                  std::string& said) {
   try {
@@ -85,7 +86,8 @@ void check_order(const Parameter& parameter, const std::string& place) {
     numbers.push_back(number.get<double>());
   }
   if (!std::is_sorted(numbers.begin(), numbers.end()) && !std::is_sorted(numbers.rbegin(), numbers.rend()))
-    refuse(place, joined(parameter.values) + " is neither rising nor falling", "an ordinal parameter in order");
+    refuse(place, joined(parameter.values) + " is neither rising nor falling",
+           "an ordinal parameter in order");
 }
 
 Parameter read_parameter(const SpaceDocument::ParameterText& text, const KnownParameter& known,
@@ -124,7 +126,8 @@ std::vector<Condition> read_conditions(const std::vector<SpaceDocument::Conditio
       std::vector<std::string> names;
       names.reserve(declared.size());
       for (const Parameter& candidate : declared) names.push_back(candidate.name);
-      refuse(text.place, "'" + text.parameter + "' is not " + kind_of_parameter, names.empty() ? "none" : joined(names));
+      refuse(text.place, "'" + text.parameter + "' is not " + kind_of_parameter,
+             names.empty() ? "none" : joined(names));
       continue;
     }
     Condition condition{text.parameter, {}};
@@ -146,7 +149,8 @@ std::vector<Condition> read_conditions(const std::vector<SpaceDocument::Conditio
 void check_declared_size(const SearchSpace& space, const std::string& where) {
   std::uint64_t size = 1;
   for (const Parameter& parameter : space.parameters) {
-    const std::uint64_t count = std::max<std::size_t>(1, parameter.values.size());  // 0: only after a problem was noted
+    const std::uint64_t count =
+        std::max<std::size_t>(1, parameter.values.size());  // 0: only after a problem was noted
     if (size > (std::uint64_t{1} << 62) / count)
       throw InputError(where, "more than 2^62 configurations", "fewer parameters or fewer values");
     size *= count;
@@ -163,7 +167,8 @@ SearchSpace search_space_from_json(const nlohmann::json& document, const std::st
   for (const SpaceDocument::ParameterText& parameter_text : text.parameters) {
     for (const Parameter& earlier : space.parameters)
       if (earlier.name == parameter_text.name)
-        refuse(parameter_text.place + ".name", "'" + earlier.name + "' is there twice", "every parameter once");
+        refuse(parameter_text.place + ".name", "'" + earlier.name + "' is there twice",
+               "every parameter once");
     Parameter parameter = read_parameter(parameter_text, known_parameter, symbols);
     parameter.active_if = read_conditions(parameter_text.active_if, space.parameters, ranged, known_parameter,
                                           "an earlier parameter");

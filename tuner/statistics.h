@@ -43,9 +43,9 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
 // The 95 % interval of the median of samples in the order they were taken in. As long as neighbours resemble
 // each other no more than chance allows (correlation_time() is 1) it is median_interval(). Otherwise the
 // series is cut into blocks of neighbours, each at least four correlation times long where there are so many
-// samples, 5 to 8 blocks in all, and the medians of the blocks give it with Student's t (of values above 0: over their logarithms): what is alike stays
-// within a block (batch means; Law and Kelton), never narrower than median_interval(). Empty: fewer than 6
-// samples.
+// samples, 5 to 8 blocks in all, and the medians of the blocks give it with Student's t (of values above 0:
+// over their logarithms): what is alike stays within a block (batch means; Law and Kelton), never narrower
+// than median_interval(). Empty: fewer than 6 samples.
 struct SeriesInterval {
   std::optional<Interval> interval;
   double effective = 0.0;  // independent samples that tell as much about the median

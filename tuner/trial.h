@@ -30,8 +30,8 @@ struct FinalTurn {
 };
 
 struct Trial {
-  std::int64_t number =
-      0;  // 0, 1, 2 ... in the order they were asked; in a final round and of a recording: the trial measured again
+  std::int64_t number = 0;  // 0, 1, 2 ... in the order they were asked; in a final round and of a recording:
+                            // the trial measured again
   Configuration configuration;
   Outcome outcome = Outcome::ok;
   std::string reason;  // in words, empty when ok (but for a recording that was refused)
@@ -40,8 +40,8 @@ struct Trial {
   double seconds = 0.0;                          // wall time it took
   std::string started;                           // UTC, ISO 8601
   std::optional<FinalTurn> turn = std::nullopt;  // empty: a trial of the search, or a recording of one
-  // Run once more, in a process of its own, while where its time goes was recorded: metrics are tax_... alone, or
-  // none, and reason says why.
+  // Run once more, in a process of its own, while where its time goes was recorded: metrics are tax_...
+  // alone, or none, and reason says why.
   bool is_recording = false;
   // By how much the calendar moved beside the clock that times are taken with; empty: not worth a word.
   std::optional<double> clock_jump_seconds = std::nullopt;

@@ -47,7 +47,8 @@ bool runs_on(std::string_view line) {
   return suffix != std::string_view::npos && line.size() > suffix + suffix_size;
 }
 
-// trials: those of the search before it, of which a damaged one may be missing; expected_number: of a trial of the search.
+// trials: those of the search before it, of which a damaged one may be missing; expected_number: of a trial
+// of the search.
 Trial trial_from_text(const std::string& text, const std::string& where, const std::vector<Trial>& trials,
                       std::int64_t expected_number) {
   Trial trial = trial_from_json(parse_json(text, where), where);
@@ -60,11 +61,14 @@ Trial trial_from_text(const std::string& text, const std::string& where, const s
   const auto before = static_cast<std::int64_t>(trials.size());
   const bool is_known = trial.number >= 0 && trial.number < before;
   if (trial.turn && trial.turn->after != before)
-    refuse(where + ": final_round.after", std::to_string(trial.turn->after), fmt::format("{}, the trials before it", before));
-  if (trial.turn && (!is_known || std::ranges::find(trial.turn->finalists, trial.number) == trial.turn->finalists.end()))
+    refuse(where + ": final_round.after", std::to_string(trial.turn->after),
+           fmt::format("{}, the trials before it", before));
+  if (trial.turn &&
+      (!is_known || std::ranges::find(trial.turn->finalists, trial.number) == trial.turn->finalists.end()))
     refuse(where, fmt::format("trial number {}", trial.number), "one of the finalists");
   else if (!is_known)
-    refuse(where, fmt::format("trial number {}", trial.number), "one of the trials before it, whose time was recorded");
+    refuse(where, fmt::format("trial number {}", trial.number),
+           "one of the trials before it, whose time was recorded");
   else if (trial.configuration != trials[static_cast<std::size_t>(trial.number)].configuration)
     refuse(where + ": configuration", "'" + trial.configuration.key() + "'",
            fmt::format("that of trial {}, which is measured again", trial.number));
@@ -107,7 +111,8 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
       contents.torn = fmt::format(
           "{}: the last line is torn ({} bytes, checksum does not hold): dropped; {} trials before it are "
           "intact",
-          where, text.size() - start, contents.trials.size() + contents.measured_again.size() + contents.recordings.size());
+          where, text.size() - start,
+          contents.trials.size() + contents.measured_again.size() + contents.recordings.size());
       return contents;
     }
     std::int64_t next_expected = expected + 1;  // a line that cannot be read is taken for a trial
@@ -119,7 +124,8 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
         Trial trial = trial_from_text(*object, where, contents.trials, expected);
         const bool is_of_search = !trial.turn && !trial.is_recording;
         next_expected = is_of_search ? trial.number + 1 : expected;
-        kind_of(trial, contents.trials, contents.measured_again, contents.recordings).push_back(std::move(trial));
+        kind_of(trial, contents.trials, contents.measured_again, contents.recordings)
+            .push_back(std::move(trial));
       });
     expected = next_expected;
     contents.intact_bytes = next;
@@ -176,10 +182,10 @@ const Trial& TrialLog::append(const Trial& trial) {
     const int error = errno;
     const bool undone = ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes_)) == 0;
     // When even cutting back fails the reader drops the rest as a torn line: intact either way.
-    throw std::runtime_error(
-        fmt::format("{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_,
-                    trial.number, error_text(error), trials_.size() + measured_again_.size() + recordings_.size(),
-                    undone ? "" : " (a torn line follows them)"));
+    throw std::runtime_error(fmt::format(
+        "{}: trial {} could not be written: {}. The {} trials before it are intact{}", file_, trial.number,
+        error_text(error), trials_.size() + measured_again_.size() + recordings_.size(),
+        undone ? "" : " (a torn line follows them)"));
   }
   bytes_ += line.size();
   std::vector<Trial>& kind = kind_of(as_logged, trials_, measured_again_, recordings_);

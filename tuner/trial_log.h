@@ -46,9 +46,9 @@ class TrialLog {
   const std::string& file() const { return file_; }
 
   // Writes one trial and waits for the disk. trial.number must be trials().size(), or one of them in a final
-  // round and of a recording. Returns the trial as a reader of the log will see it: what a searcher is told must not depend on
-  // whether it was measured now or read back. Valid until the next append(). On a full disk the partial line
-  // is removed again and std::runtime_error says so; the log stays intact.
+  // round and of a recording. Returns the trial as a reader of the log will see it: what a searcher is told
+  // must not depend on whether it was measured now or read back. Valid until the next append(). On a full
+  // disk the partial line is removed again and std::runtime_error says so; the log stays intact.
   const Trial& append(const Trial& trial);
 
  private:

@@ -91,16 +91,17 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
   }
 }
 
-std::optional<double> TrialRunner::clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin,
+std::optional<double> TrialRunner::clock_jump(std::int64_t number,
+                                              std::chrono::system_clock::time_point calendar_begin,
                                               double seconds) {
   constexpr double usual_drift_seconds = 1.0;  // a clock that is being adjusted slowly
   const double moved = std::chrono::duration<double>(settings_.calendar() - calendar_begin).count() - seconds;
   if (std::abs(moved) <= usual_drift_seconds) return std::nullopt;
   if (settings_.on_message)
-    settings_.on_message(
-        fmt::format("trial {}: the system clock jumped by {:+.0f} s meanwhile, or the machine was suspended; times are "
-                    "taken with another clock and hold",
-                    number, moved));
+    settings_.on_message(fmt::format(
+        "trial {}: the system clock jumped by {:+.0f} s meanwhile, or the machine was suspended; times are "
+        "taken with another clock and hold",
+        number, moved));
   return moved;
 }
 
@@ -140,9 +141,8 @@ TrialRunner::Attempt TrialRunner::without_answer(const WorkerEvent& event, std::
   if (std::holds_alternative<worker_event::TimedOut>(event)) {
     const std::string in_flight = worker->ask_in_flight();
     worker->kill();
-    return failed(Outcome::timed_out,
-                  fmt::format("no result within {} s", settings_.trial_limit_seconds) +
-                      (in_flight.empty() ? "" : "; in flight: " + in_flight));
+    return failed(Outcome::timed_out, fmt::format("no result within {} s", settings_.trial_limit_seconds) +
+                                          (in_flight.empty() ? "" : "; in flight: " + in_flight));
   }
   if (const auto* much = std::get_if<worker_event::TooMuchMemory>(&event)) {
     worker->kill();
@@ -174,7 +174,8 @@ bool TrialRunner::start_worker() {
   std::string problem;
   for (int tried = 1; !worker_; ++tried) {
     if (interruption_.requested()) return false;
-    worker_ = std::make_unique<WorkerProcess>(settings_.worker_command, interruption_, lines(), settings_.on_tick);
+    worker_ =
+        std::make_unique<WorkerProcess>(settings_.worker_command, interruption_, lines(), settings_.on_tick);
     worker_->limit_memory(settings_.host_memory_limit_bytes);
     problem = set_up_worker(false);
     if (problem.empty()) return worker_ != nullptr;
@@ -241,7 +242,8 @@ std::string TrialRunner::set_up_worker(bool is_known) {
       problem = "broke the protocol: " + garbage->what;
     } else if (std::holds_alternative<worker_event::TimedOut>(event)) {
       problem = fmt::format("was not ready within {} s", settings_.setup_limit_seconds);
-      if (const std::string in_flight = worker_->ask_in_flight(); !in_flight.empty()) problem += "; in flight: " + in_flight;
+      if (const std::string in_flight = worker_->ask_in_flight(); !in_flight.empty())
+        problem += "; in flight: " + in_flight;
     } else if (const auto* much = std::get_if<worker_event::TooMuchMemory>(&event)) {
       problem = "was stopped: " + too_much_memory(much->bytes, settings_.host_memory_limit_bytes);
     }

@@ -20,8 +20,9 @@
 
 namespace moetune {
 
-// Where a runner leaves a worker that is still well, and the next one finds it: it is set up anew, and a target may keep what
-// both have in common, such as weights. Must not outlive the Interruption of the runners.
+// Where a runner leaves a worker that is still well, and the next one finds it: it is set up anew, and a
+// target may keep what both have in common, such as weights. Must not outlive the Interruption of the
+// runners.
 struct WorkerSeat {
   std::unique_ptr<WorkerProcess> worker;
 };
@@ -34,9 +35,10 @@ struct TrialRunnerSettings {
   double setup_limit_seconds = 900.0;  // for the worker to become ready: weights, reference logits
   std::function<void(const std::string& words)> on_progress;  // what the worker does now; may be empty
   std::function<void(const std::string& line)> on_message;  // lines the worker printed, retries; may be empty
-  std::function<void()> on_tick;    // several times a second while waiting; may be empty
+  std::function<void()> on_tick;     // several times a second while waiting; may be empty
   std::shared_ptr<WorkerSeat> seat;  // empty: the worker ends with its runner
-  std::int64_t host_memory_limit_bytes = 0;  // of a worker; above it, it is killed and the trial out_of_memory; 0: none
+  std::int64_t host_memory_limit_bytes =
+      0;  // of a worker; above it, it is killed and the trial out_of_memory; 0: none
   // What the calendar says; empty: the system's. Times are taken with another clock, which nobody can set.
   std::function<std::chrono::system_clock::time_point()> calendar;
   std::string memory_kill_counter;  // file, see memory_kills.h; empty: this process's own
@@ -71,7 +73,8 @@ class TrialRunner {
   std::string set_up_worker(bool is_known);
   std::function<void(const std::string&)> lines();  // for what the worker prints
   void say_progress(const std::string& words);
-  // By how much the calendar went otherwise than the clock while a trial ran, and says so; empty: no more than usual.
+  // By how much the calendar went otherwise than the clock while a trial ran, and says so; empty: no more
+  // than usual.
   std::optional<double> clock_jump(std::int64_t number, std::chrono::system_clock::time_point calendar_begin,
                                    double seconds);
 

@@ -135,7 +135,8 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   for (const Trial& trial : log.measured_again())
     standing.add_turn(trial, trial.turn->after == after && trial.turn->finalists == finalists);
   if (finalists.empty()) return true;
-  const FinalLimits limits = request.final_limits.value_or(limits_of_budget(request, standing.search_seconds()));
+  const FinalLimits limits =
+      request.final_limits.value_or(limits_of_budget(request, standing.search_seconds()));
   standing.begin_final_round(std::ssize(finalists) * limits.passes);
   const auto show_standing = [&] {
     if (const auto round = final_round(finalists, after, log.measured_again(), request.objectives.front()))
@@ -153,8 +154,8 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   while (const auto next = next_turn(finalists, after, log.measured_again(), limits)) {
     if (interruption.requested()) return false;
     standing.begin_trial(next->trial);
-    // A runner for each pass: its worker ends with it. Finalists that share a process share its luck, which then cancels in
-    // their ratio; passes of their own process are independent draws.
+    // A runner for each pass: its worker ends with it. Finalists that share a process share its luck, which
+    // then cancels in their ratio; passes of their own process are independent draws.
     if (next->turn.pass != pass) {
       if (pass % 2 == 1 && !measure_beside()) return false;
       runner.reset();
@@ -182,8 +183,8 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
 }
 
 // Records where the time goes, as far as the log does not hold it yet. False: interrupted.
-bool record(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings& settings, Standing& standing,
-            const Interruption& interruption) {
+bool record(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings& settings,
+            Standing& standing, const Interruption& interruption) {
   const std::vector<std::int64_t> wanted = request.to_record(log.trials(), log.measured_again());
   double seconds = 0.0;
   double count = 0.0;
@@ -193,9 +194,10 @@ bool record(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings
     const double with_this_one = count > 0.0 ? seconds * (count + 1.0) / count : 0.0;
     if (request.budget_seconds && with_this_one > most_recording_share * *request.budget_seconds) {
       if (request.on_message)
-        request.on_message(fmt::format("where the time goes is recorded of {:.0f} of {} configurations: more would take "
-                                       "over {:.0f} % of the budget",
-                                       count, wanted.size(), 100.0 * most_recording_share));
+        request.on_message(
+            fmt::format("where the time goes is recorded of {:.0f} of {} configurations: more would take "
+                        "over {:.0f} % of the budget",
+                        count, wanted.size(), 100.0 * most_recording_share));
       return true;
     }
     standing.begin_trial(number);
@@ -207,7 +209,8 @@ bool record(const TuneRequest& request, TrialLog& log, const TrialRunnerSettings
     seconds += log.append(*trial).seconds;
     count += 1.0;
     if (request.on_message && !trial->reason.empty())
-      request.on_message(fmt::format("where the time of trial {} goes is not known: {}", number, trial->reason));
+      request.on_message(
+          fmt::format("where the time of trial {} goes is not known: {}", number, trial->reason));
     if (trial->outcome == Outcome::infeasible) return true;  // nothing can be recorded here
   }
   return true;
@@ -245,13 +248,15 @@ TuneResult tune(const TuneRequest& request, Searcher& searcher, TrialLog& log,
     TrialRunner runner(runner_settings, interruption);  // its worker must be gone before the final round
     result = search(request, searcher, log, runner, standing, interruption);
   }
-  if (result.stop != TuneResult::Stop::interrupted && request.finalists && !request.stops_before_final_round) {
+  if (result.stop != TuneResult::Stop::interrupted && request.finalists &&
+      !request.stops_before_final_round) {
     runner_settings.seat.reset();  // every pass has a process of its own
     runner_settings.setup = request.timing_setup;
     if (!measure_again(request, log, runner_settings, standing, interruption))
       result = {TuneResult::Stop::interrupted, "interrupted in the final round"};
   }
-  if (result.stop != TuneResult::Stop::interrupted && request.to_record && !request.stops_before_final_round) {
+  if (result.stop != TuneResult::Stop::interrupted && request.to_record &&
+      !request.stops_before_final_round) {
     runner_settings.seat.reset();
     runner_settings.setup = request.recording_setup;
     if (!record(request, log, runner_settings, standing, interruption))

@@ -50,18 +50,21 @@ struct TuneRequest {
       legal_configurations;  // size of the legal set, for the estimate of the time left
   // Which trials of the search the final round measures again; a pure function. May be empty: no final round.
   std::function<std::vector<std::int64_t>(std::span<const Trial>)> finalists;
-  nlohmann::json timing_setup;                              // for its workers
+  nlohmann::json timing_setup;  // for its workers
   // How long it may be; empty: as the budget allows.
   std::optional<FinalLimits> final_limits = {};
-  // What else is to be measured in turns with the finalists: called once for each pass, before one and after the
-  // next (there and back), with the seed of its turns, while no worker is there. False: interrupted. May be empty.
+  // What else is to be measured in turns with the finalists: called once for each pass, before one and after
+  // the next (there and back), with the seed of its turns, while no worker is there. False: interrupted. May
+  // be empty.
   std::function<bool(std::int64_t pass, std::uint64_t seed)> beside_pass = {};
-  // Which trials are then run once more to record where their time goes, the most important first, each in a process of
-  // its own: a pure function of the search's trials and of those measured again. May be empty: none.
-  std::function<std::vector<std::int64_t>(std::span<const Trial> trials, std::span<const Trial> measured_again)>
+  // Which trials are then run once more to record where their time goes, the most important first, each in a
+  // process of its own: a pure function of the search's trials and of those measured again. May be empty:
+  // none.
+  std::function<std::vector<std::int64_t>(std::span<const Trial> trials,
+                                          std::span<const Trial> measured_again)>
       to_record = {};
-  nlohmann::json recording_setup = {};  // for its workers
-  bool stops_before_final_round = false;  // it is left to a later call over the same log
+  nlohmann::json recording_setup = {};                      // for its workers
+  bool stops_before_final_round = false;                    // it is left to a later call over the same log
   std::function<void(const TuneStatus&)> on_status;         // may be empty
   std::function<void(const std::string& line)> on_message;  // warnings, what workers say; may be empty
   std::function<void(const std::string& line)> on_remark = {};  // what a quiet run leaves out; may be empty

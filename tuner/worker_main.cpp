@@ -66,7 +66,8 @@ void prepare_process() {
     ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::prctl(PR_SET_NAME, "moetune worker");  // whoever it disturbs should read that, not "exe" from /proc/self/exe
+  ::prctl(PR_SET_NAME,
+          "moetune worker");  // whoever it disturbs should read that, not "exe" from /proc/self/exe
   // When memory runs out the kernel shall take this process, not the tuner that keeps the log.
   // Where that cannot be said it is the kernel's choice, as for every other program.
   const Descriptor score = open_file("/proc/self/oom_score_adj", O_WRONLY);

@@ -101,7 +101,8 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& command, const Inte
 
 WorkerProcess::~WorkerProcess() { end(); }
 
-void WorkerProcess::report_to(std::function<void(const std::string&)> on_line, std::function<void()> on_tick) {
+void WorkerProcess::report_to(std::function<void(const std::string&)> on_line,
+                              std::function<void()> on_tick) {
   on_line_ = std::move(on_line);
   on_tick_ = std::move(on_tick);
 }
@@ -131,7 +132,8 @@ WorkerEvent WorkerProcess::wait(Clock::time_point deadline) {
     // Only after everything there was to read: a tuner that was suspended must not blame the worker.
     if (is_late) return worker_event::TimedOut{};
     if (most_memory_ > 0)
-      if (const std::int64_t bytes = held_memory(); bytes > most_memory_) return worker_event::TooMuchMemory{bytes};
+      if (const std::int64_t bytes = held_memory(); bytes > most_memory_)
+        return worker_event::TooMuchMemory{bytes};
 
     std::array<pollfd, 5> waits{{{output_.number(), POLLIN, 0},
                                  {printed_.number(), POLLIN, 0},

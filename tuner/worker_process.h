@@ -37,9 +37,9 @@ struct TooMuchMemory {
 };
 }  // namespace worker_event
 
-using WorkerEvent = std::variant<FromWorker, worker_event::Garbage, worker_event::Ended,
-                                 worker_event::TimedOut, worker_event::Interrupted,
-                                 worker_event::TooMuchMemory>;
+using WorkerEvent =
+    std::variant<FromWorker, worker_event::Garbage, worker_event::Ended, worker_event::TimedOut,
+                 worker_event::Interrupted, worker_event::TooMuchMemory>;
 
 class WorkerProcess {
  public:
@@ -107,7 +107,7 @@ class WorkerProcess {
   std::deque<std::string> last_lines_;
   std::optional<std::string> in_flight_;  // what it answered to the signal
   std::int64_t most_memory_ = 0;          // bytes; 0: no limit
-  std::optional<int> status_;  // of waitpid(), once reaped
+  std::optional<int> status_;             // of waitpid(), once reaped
 };
 
 }  // namespace moetune

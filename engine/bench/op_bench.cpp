@@ -160,7 +160,8 @@ void OpBench::run_op(const std::string& op, const BenchLayer& layer, std::int64_
   if (op != "read") return run_layer_op(*rank_, op, layer, tokens, setup_.is_prompt);
   const std::int64_t bytes = setup_.read_bytes;
   const auto offset = static_cast<std::int64_t>(layer.index % setup_.wanted_layers) * bytes;
-  run(rank_->device, ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
+  run(rank_->device,
+      ReadMemory{.data = read_block_.data() + offset, .bytes = bytes, .sum = read_sum_.view()});
 }
 
 // What is read last is what a cache holds.

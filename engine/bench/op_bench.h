@@ -1,5 +1,5 @@
-// Times single ops and whole layers of a model on one device, as the engine runs them: distinct layers chained in one graph,
-// so that no weight is in a cache when it is read. Start at OpBench::time().
+// Times single ops and whole layers of a model on one device, as the engine runs them: distinct layers
+// chained in one graph, so that no weight is in a cache when it is read. Start at OpBench::time().
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ namespace moetune {
 inline constexpr int kWantedLayers = 16;
 
 struct OpBenchSetup {
-  std::vector<std::string> ops;   // that will be asked for: what no op of them needs is not loaded
-  std::int64_t tokens = 1;        // most of a step
+  std::vector<std::string> ops;  // that will be asked for: what no op of them needs is not loaded
+  std::int64_t tokens = 1;       // most of a step
   std::int64_t context = 512;
-  bool is_prompt = false;         // the tokens follow each other in one sequence; else each is the last of its own
+  bool is_prompt = false;  // the tokens follow each other in one sequence; else each is the last of its own
   std::int64_t device_bytes = 0;  // to stay within; 0: no limit
-  std::int64_t cold_bytes = 0;    // more than the device's caches keep: read between two uses of the same weights
+  std::int64_t cold_bytes =
+      0;  // more than the device's caches keep: read between two uses of the same weights
   std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
   int wanted_layers = kWantedLayers;  // distinct ones to chain, 1 or more
@@ -32,23 +33,26 @@ struct OpBenchSetup {
 struct OpTiming {
   std::string op;
   std::int64_t tokens = 0;
-  int layers = 0;                   // distinct ones in the graph
-  bool is_flushed = false;           // they read so little that other memory was read before each run, to empty the caches
-  double experts_touched = 0.0;     // of a layer, mean
+  int layers = 0;  // distinct ones in the graph
+  bool is_flushed =
+      false;  // they read so little that other memory was read before each run, to empty the caches
+  double experts_touched = 0.0;      // of a layer, mean
   std::vector<double> microseconds;  // of one layer, per run
-  OpCost cost;                      // of one layer
-  DenseCounts dense;                // of one layer: products of many tokens by the own kernels and by cuBLAS
+  OpCost cost;                       // of one layer
+  DenseCounts dense;                 // of one layer: products of many tokens by the own kernels and by cuBLAS
 };
 
 class OpBench {
  public:
-  // Generated models get as many layers as are wanted and fit; of a checkpoint those there are. Throws InputError where an op
-  // is not the model's, std::bad_alloc without memory, std::runtime_error when the device refuses.
-  OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options, const OpBenchSetup& setup);
+  // Generated models get as many layers as are wanted and fit; of a checkpoint those there are. Throws
+  // InputError where an op is not the model's, std::bad_alloc without memory, std::runtime_error when the
+  // device refuses.
+  OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
+          const OpBenchSetup& setup);
   ~OpBench();
 
-  // Inputs are set anew and outputs poisoned before each of the runs; throws std::runtime_error naming the op when an output is
-  // not finite after the last, or a row was left out.
+  // Inputs are set anew and outputs poisoned before each of the runs; throws std::runtime_error naming the op
+  // when an output is not finite after the last, or a row was left out.
   OpTiming time(const std::string& op, std::int64_t tokens, int runs);
 
   // What the device's tensor cores reach, operations per second; 0 on a CPU.

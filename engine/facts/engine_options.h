@@ -1,4 +1,5 @@
-// Every tunable choice of the engine, typed, with its default. The knob table (knobs.h) maps names to these fields.
+// Every tunable choice of the engine, typed, with its default. The knob table (knobs.h) maps names to these
+// fields.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct EngineOptions {
   std::string top_k_rule = "static";
   int max_sequences = 0;  // 0: as the workload asks
   bool prefix_cache = true;
-  int cpu_threads = 0;    // 0: all cores
+  int cpu_threads = 0;  // 0: all cores
 };
 
 }  // namespace moetune

@@ -1,5 +1,5 @@
-// The two ways in which moetune says no. InputError is for what a person gave us (exit code 2); std::runtime_error is
-// for what the machine did to us (exit code 1). Asserts are for our own mistakes only.
+// The two ways in which moetune says no. InputError is for what a person gave us (exit code 2);
+// std::runtime_error is for what the machine did to us (exit code 1). Asserts are for our own mistakes only.
 #pragma once
 
 #include <stdexcept>
@@ -14,10 +14,12 @@ class InputError : public std::runtime_error {
   // found:    the value that is there, or what is missing
   // accepted: what would have been accepted
   InputError(const std::string& where, const std::string& found, const std::string& accepted)
-      : std::runtime_error(where + ": " + found + (accepted.empty() ? "" : " (accepted: " + accepted + ")")) {}
+      : std::runtime_error(where + ": " + found + (accepted.empty() ? "" : " (accepted: " + accepted + ")")) {
+  }
 };
 
-// No configuration fits (exit code 4). The message names the nearest one, the bytes missing and the knob that frees them.
+// No configuration fits (exit code 4). The message names the nearest one, the bytes missing and the knob that
+// frees them.
 class NoFeasibleConfiguration : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -19,7 +19,7 @@ struct CountKnob {
   std::string_view name;
   std::string_view accepted;
   std::string_view zero;
-  int EngineOptions::*field;
+  int EngineOptions::* field;
   int most = kAnyCount;
 
   void set(EngineOptions& options, std::string_view value) const {
@@ -42,7 +42,7 @@ template <class Value, std::size_t count>
 struct ChoiceKnob {
   std::string_view name;
   std::string_view accepted;
-  Value EngineOptions::*field;
+  Value EngineOptions::* field;
   std::array<std::pair<std::string_view, Value>, count> choices;
 
   void set(EngineOptions& options, std::string_view value) const {
@@ -118,7 +118,7 @@ constexpr ChoiceKnob<Prefetch, 5> kPrefetch{"prefetch",
 
 struct SwitchKnob {
   std::string_view name;
-  bool EngineOptions::*field;
+  bool EngineOptions::* field;
 
   static constexpr std::string_view accepted = "on, off";
   void set(EngineOptions& options, std::string_view value) const {

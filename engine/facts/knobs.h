@@ -1,5 +1,5 @@
-// The knob table: the one list of everything that can be tuned. Space files, --set, help, report headings and switch
-// costs all come from it. Start at knobs(); set_knob() applies one value to EngineOptions.
+// The knob table: the one list of everything that can be tuned. Space files, --set, help, report headings and
+// switch costs all come from it. Start at knobs(); set_knob() applies one value to EngineOptions.
 #pragma once
 
 #include <span>
@@ -19,9 +19,9 @@ struct Knob {
   std::string_view unit;      // "" when it has none
   std::string_view accepted;  // in words, for messages
   SwitchCost switch_cost;
-  bool changes_output;        // may the logits differ?
-  bool in_default_space;      // one of the mission's five
-  std::string_view meaning;   // one line
+  bool changes_output;       // may the logits differ?
+  bool in_default_space;     // one of the mission's five
+  std::string_view meaning;  // one line
   // Writes a value (its JSON text without quotes, e.g. "0.25", "int4", "on") into the options.
   // Throws InputError naming the knob, the value and what is accepted.
   void (*set)(EngineOptions& options, std::string_view value);

@@ -1,5 +1,5 @@
-// What a checkpoint says about itself: geometry, routing rule, number types. Read by engine/config.h, never edited after.
-// Field names follow the papers and Hugging Face configurations; widths are in elements.
+// What a checkpoint says about itself: geometry, routing rule, number types. Read by engine/config.h, never
+// edited after. Field names follow the papers and Hugging Face configurations; widths are in elements.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ enum class AttentionKind : std::uint8_t { gqa, mla };
 // How a router turns its scores into k experts and their weights.
 enum class RoutingRule : std::uint8_t {
   softmax_top_k,         // softmax over all experts, keep k (Qwen3, V2-Lite, Mixtral)
-  grouped_sigmoid_bias,  // sigmoid; bias for selection only; groups scored by the sum of their top two (DeepSeek-V3)
+  grouped_sigmoid_bias,  // sigmoid; bias for selection only; groups scored by the sum of their top two
+                         // (DeepSeek-V3)
   sqrt_softplus_bias,    // square root of softplus; bias for selection only; no groups (DeepSeek-V4)
 };
 
@@ -52,10 +53,10 @@ struct ModelSpec {
   bool is_synthetic = false;
   std::string approximation;  // what runs otherwise than in the published model; shown wherever it is named
   std::optional<SyntheticRouting> synthetic_routing;  // empty: the generated router decides, at random
-  int fold = 1;               // so many layers share one set of weights: engine/folding.h
+  int fold = 1;  // so many layers share one set of weights: engine/folding.h
 
-  int layers = 0;       // transformer blocks
-  int hidden = 0;       // width of the residual stream
+  int layers = 0;  // transformer blocks
+  int hidden = 0;  // width of the residual stream
   int vocabulary = 0;
   int max_context = 0;  // positions the checkpoint was made for
   double rms_eps = 1e-6;
@@ -67,11 +68,11 @@ struct ModelSpec {
   int head_dim = 0;      // gqa
   bool qk_norm = false;  // gqa: RMS norm of q and k per head (Qwen3)
   bool attention_bias = false;
-  int q_lora_rank = 0;   // mla; 0: q projected directly
-  int kv_lora_rank = 0;  // mla: width of the compressed cache
-  int qk_nope_dim = 0;   // mla, per head
-  int qk_rope_dim = 0;   // mla, shared by all heads in k
-  int v_head_dim = 0;    // mla
+  int q_lora_rank = 0;     // mla; 0: q projected directly
+  int kv_lora_rank = 0;    // mla: width of the compressed cache
+  int qk_nope_dim = 0;     // mla, per head
+  int qk_rope_dim = 0;     // mla, shared by all heads in k
+  int v_head_dim = 0;      // mla
   int sliding_window = 0;  // 0: none
   RopeSpec rope;
 
@@ -82,10 +83,10 @@ struct ModelSpec {
   int expert_inner = 0;          // inner width of one routed expert
   int shared_experts = 0;        // the shared feed-forward is shared_experts x expert_inner wide
   RoutingRule routing = RoutingRule::softmax_top_k;
-  bool normalize_top_k = true;        // weights of the chosen k renormalised to sum to 1
+  bool normalize_top_k = true;  // weights of the chosen k renormalised to sum to 1
   double routed_scaling_factor = 1.0;
-  int expert_groups = 1;              // n_group
-  int kept_groups = 1;                // topk_group
+  int expert_groups = 1;  // n_group
+  int kept_groups = 1;    // topk_group
 
   int moe_layer_count() const {
     int count = 0;

@@ -54,7 +54,9 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
-std::vector<std::string> slo_metrics() { return {"tpot_p99", "ttft_p99", "tpot", "ttft", "task", "task_p99", "task_tax"}; }
+std::vector<std::string> slo_metrics() {
+  return {"tpot_p99", "ttft_p99", "tpot", "ttft", "task", "task_p99", "task_tax"};
+}
 
 Workload quarter_lengths(Workload workload) {
   const auto quarter = [](int tokens) { return std::max(1, tokens / 4); };
@@ -72,14 +74,17 @@ Workload fitted_to_context(Workload workload, int max_context) {
     workload.prompt_tokens -= excess;  // enough of a prompt is left: the answer keeps its length
     return workload;
   }
-  const auto scaled = [&](int tokens) { return static_cast<int>(std::int64_t{tokens} * max_context / needed); };
+  const auto scaled = [&](int tokens) {
+    return static_cast<int>(std::int64_t{tokens} * max_context / needed);
+  };
   workload.prompt_tokens = scaled(workload.prompt_tokens);
   workload.output_tokens = scaled(workload.output_tokens);
   workload.round_prompt_tokens = scaled(workload.round_prompt_tokens);
   const bool lost_a_part = workload.prompt_tokens < 1 || workload.output_tokens < 1 ||
                            (workload.rounds > 1 && workload.round_prompt_tokens < 1);
   if (lost_a_part)
-    throw InputError("workload " + workload.name, "needs more context than the model's " + std::to_string(max_context) + " tokens",
+    throw InputError("workload " + workload.name,
+                     "needs more context than the model's " + std::to_string(max_context) + " tokens",
                      "a workload whose output and rounds fit");
   return workload;
 }

@@ -185,11 +185,11 @@ bool attends_latent_as_prompt(Cuda& cuda, NumberType cache_type, const AttendSha
   int most_shared = 0;
   CUDA_TRY(
       cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda.state().ordinal));
-  return most_shared >= kSharedBytes + 1024 && runs > 0 && shape.tokens >= kernel_path().least_prompt_tokens &&
-         shape.tokens >= runs * kLeastRun && cache_type == NumberType::bf16 && in.q_width == kRank &&
-         shape.value_width == kRank && shape.key_width == kWidth && shape.window == 0 &&
-         in.slot_stride % 8 == 0 && in.row_stride % 8 == 0 &&
-         reinterpret_cast<std::uintptr_t>(in.keys) % 16 == 0;
+  return most_shared >= kSharedBytes + 1024 && runs > 0 &&
+         shape.tokens >= kernel_path().least_prompt_tokens && shape.tokens >= runs * kLeastRun &&
+         cache_type == NumberType::bf16 && in.q_width == kRank && shape.value_width == kRank &&
+         shape.key_width == kWidth && shape.window == 0 && in.slot_stride % 8 == 0 &&
+         in.row_stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(in.keys) % 16 == 0;
 }
 
 void attend_latent_prompt(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {

@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     if (g + 8 * half >= head_count || first >= end) continue;
     float* to = pushed_part<kWarps>(pieces, parts, width + kPartHead, warp, g + 8 * half, head_count);
     if (t == 0) to[0] = top[half], to[1] = sum[half];
-      // Columns 16 t .. 16 t + 15 of each block of 64 are this lane's.
+    // Columns 16 t .. 16 t + 15 of each block of 64 are this lane's.
 #pragma unroll
     for (int c = 0; c < kBlocks; ++c)
 #pragma unroll

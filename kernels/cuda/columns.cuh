@@ -1,8 +1,10 @@
-// Activations as operand B of a tile's products: the part of up to eight rows that a warp needs, as bf16 in shared memory
-// (StagedColumns), or any number of rows in global memory (GlobalColumns). Start at stage_columns().
+// Activations as operand B of a tile's products: the part of up to eight rows that a warp needs, as bf16 in
+// shared memory (StagedColumns), or any number of rows in global memory (GlobalColumns). Start at
+// stage_columns().
 //
-// Staged, a warp waits once for all of its part; chunk by chunk it would wait for the L2 cache each time (measured on an H200:
-// 5 us of a 9 us product). Each warp stages for itself, so that none waits for the others.
+// Staged, a warp waits once for all of its part; chunk by chunk it would wait for the L2 cache each time
+// (measured on an H200: 5 us of a 9 us product). Each warp stages for itself, so that none waits for the
+// others.
 #pragma once
 
 #include "kernels/cuda/fragment.cuh"
@@ -27,35 +29,38 @@ __device__ __forceinline__ float4 unpacked(const uint2& bits) {
           __uint_as_float(bits.y & 0xFFFF0000U)};
 }
 
-// Up to four tokens leave columns of the products unused: a row is then staged twice, as bf16 and as what the rounding lost,
-// and both products are added: sixteen bits of mantissa at the price of eight.
+// Up to four tokens leave columns of the products unused: a row is then staged twice, as bf16 and as what the
+// rounding lost, and both products are added: sixteen bits of mantissa at the price of eight.
 inline constexpr int kSplitTokens = 4;
 __host__ __device__ inline int parts_for(int tokens) { return tokens <= kSplitTokens ? 2 : 1; }
 // Where a warp's part lies in shared memory: zeros, then the rows.
 // Rows that are read together begin in different banks.
 __host__ __device__ inline int staged_row_bytes(int width) { return width * 2 + 64; }
 
-// Bytes of one warp's part of `width` columns (whole chunks), 0 where `warps` of them take too much. From capacities alone.
+// Bytes of one warp's part of `width` columns (whole chunks), 0 where `warps` of them take too much. From
+// capacities alone.
 inline int staged_bytes(int rows, int width, int warps) {
   const int bytes = kZeroBytes + rows * staged_row_bytes(width);
   return rows <= kStagedRows && warps * bytes <= kStagedBytes ? bytes : 0;
 }
 
-// Fills a warp's part at `at` with columns [first, first + width) of `count` rows; with two parts the rounding errors follow as
-// rows [count, 2 count). row_of(row) is where a row lies, asked for once; load(its place, column) reads four elements;
-// use(row, what was read) makes the four that are staged. All lanes take part; synchronises the warp.
+// Fills a warp's part at `at` with columns [first, first + width) of `count` rows; with two parts the
+// rounding errors follow as rows [count, 2 count). row_of(row) is where a row lies, asked for once; load(its
+// place, column) reads four elements; use(row, what was read) makes the four that are staged. All lanes take
+// part; synchronises the warp.
 template <class RowOf, class Load, class Use>
 __device__ __forceinline__ void stage_columns(unsigned char* at, int count, int parts, int first, int width,
                                               const RowOf& row_of, const Load& load, const Use& use) {
-  // Read together before the first is stored: the compiler does not move a read in front of a store, and one after the other
-  // each would wait for the L2 cache.
+  // Read together before the first is stored: the compiler does not move a read in front of a store, and one
+  // after the other each would wait for the L2 cache.
   constexpr int kTogether = 4;
   const int quads = width / 4;
   const int lane = static_cast<int>(threadIdx.x % 32);
   reinterpret_cast<uint2*>(at)[lane] = {0, 0};
   static_assert(kZeroBytes == 256);
   using Place = decltype(row_of(0));
-  const auto my_place = reinterpret_cast<unsigned long long>(row_of(min(lane, max(count, 1) - 1)));  // a lane a row
+  const auto my_place =
+      reinterpret_cast<unsigned long long>(row_of(min(lane, max(count, 1) - 1)));  // a lane a row
   int row = 0;
   int quad = lane;
   while (quad >= quads) quad -= quads, ++row;
@@ -93,7 +98,8 @@ template <NumberType type>
 class StagedColumns {
  public:
   // first_chunk, width: of the part; row: of the lane's column, when it exists.
-  __device__ __forceinline__ StagedColumns(const unsigned char* at, int row, bool exists, int first_chunk, int width)
+  __device__ __forceinline__ StagedColumns(const unsigned char* at, int row, bool exists, int first_chunk,
+                                           int width)
       : first_chunk_(first_chunk) {
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
     const int t = static_cast<int>(threadIdx.x % 4);

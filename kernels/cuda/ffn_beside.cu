@@ -52,7 +52,8 @@ __global__ void __launch_bounds__(32 * DownShape::kMostWarps)
                              .first = first,
                              .end = end,
                              .sums_of_tile = warps * 16},
-                            shared_room, sums + routed_warps * 16, ask, [&] { sync_warps(2, warps - routed_warps); });
+                            shared_room, sums + routed_warps * 16, ask,
+                            [&] { sync_warps(2, warps - routed_warps); });
   __syncthreads();
   results.add(sums, warps);
 }

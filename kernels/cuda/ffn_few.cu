@@ -25,13 +25,14 @@ __global__ void __launch_bounds__(32 * DownShape::kMostWarps)
   const int first = static_cast<int>(blockIdx.x) * tiles_each;
   const int end = min(first + tiles_each, (tiles.out + 15) / 16);
   DownResults results(tiles.out, part.shape.tokens, y, first, end);
-  down_tiles<type>(part, weights,
-                   {.warp = static_cast<int>(threadIdx.x / 32),
-                    .warps = warps,
-                    .first = first,
-                    .end = end,
-                    .sums_of_tile = warps * part.shape.tokens * 16},
-                   shared, sums, [&] { results.ask(); }, [] { __syncthreads(); });
+  down_tiles<type>(
+      part, weights,
+      {.warp = static_cast<int>(threadIdx.x / 32),
+       .warps = warps,
+       .first = first,
+       .end = end,
+       .sums_of_tile = warps * part.shape.tokens * 16},
+      shared, sums, [&] { results.ask(); }, [] { __syncthreads(); });
   __syncthreads();
   results.add(sums, warps);
 }

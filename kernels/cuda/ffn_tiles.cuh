@@ -1,6 +1,6 @@
-// The kernels behind ExpertFfn, RoutedFfn and FeedForward: gate, up and activation; then down, with or without the weighted
-// sum. A block takes 16 rows of one expert and runs over the tokens that chose it, 8 NT at a time; which expert that is, it
-// finds on the device. Start at FfnWork.
+// The kernels behind ExpertFfn, RoutedFfn and FeedForward: gate, up and activation; then down, with or
+// without the weighted sum. A block takes 16 rows of one expert and runs over the tokens that chose it, 8 NT
+// at a time; which expert that is, it finds on the device. Start at FfnWork.
 #pragma once
 
 #include "kernels/cuda/assignments.cuh"
@@ -21,8 +21,8 @@ struct FfnTiles {
 
 // Who computes what for whom.
 struct FfnEntries {
-  // by_expert: pairs sorted on the device. one_token: entry e is choice e of the only token, no sorting needed.
-  // everyone: one matrix for all tokens.
+  // by_expert: pairs sorted on the device. one_token: entry e is choice e of the only token, no sorting
+  // needed. everyone: one matrix for all tokens.
   enum class Kind : std::uint8_t { by_expert, one_token, everyone };
   Kind kind;
   int count;  // capacity: blocks in y
@@ -41,13 +41,14 @@ struct FfnWork {
   FfnTiles gate;
   FfnTiles up;
   FfnTiles down;
-  __nv_bfloat16* x16;        // room for x as bf16, whole chunks of gate a row; written only where rows are not staged
-  int staged_rows;           // set by the launching functions: capacity of a warp's part of the activations,
-  int staged_bytes;          // and its size; 0: not staged
-  int parts;                 // and parts a row is staged in
+  __nv_bfloat16*
+      x16;           // room for x as bf16, whole chunks of gate a row; written only where rows are not staged
+  int staged_rows;   // set by the launching functions: capacity of a warp's part of the activations,
+  int staged_bytes;  // and its size; 0: not staged
+  int parts;         // and parts a row is staged in
   unsigned char* activated;  // (tokens * k, activated_stride) bf16 or f32, padding written too
   std::int64_t activated_stride;
-  bool is_activated_f32;     // activates_f32()
+  bool is_activated_f32;  // activates_f32()
 
 #ifdef __CUDACC__
   __device__ const unsigned char* activated_row(int pair) const {
@@ -64,7 +65,8 @@ struct FfnWork {
   __host__ __device__ int pairs() const { return entries.tokens * entries.k; }
 };
 
-// Elements of a row of what a matrix multiplies, in whole chunks: of activated rows for down, of x16 for gate.
+// Elements of a row of what a matrix multiplies, in whole chunks: of activated rows for down, of x16 for
+// gate.
 std::int64_t padded_width(const MatrixLayout& matrix);
 
 // Is what gate_up writes kept as f32? Where down will stage it in two parts. Known from capacities.

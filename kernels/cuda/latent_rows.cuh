@@ -55,7 +55,7 @@ inline constexpr bool kIsBf16 = std::is_same_v<Number, __nv_bfloat16>;
 template <class Number>
 inline constexpr int kRawRowBytes = kIsBf16<Number> ? kRowBytes : kWidth + 16;
 template <class Number>
-inline constexpr int kRawBytes = kPositions* kRawRowBytes<Number>;
+inline constexpr int kRawBytes = kPositions * kRawRowBytes<Number>;
 
 template <class Number>
 inline constexpr int kSharedBytes = kTilesAt + kTileBytes + (kIsBf16<Number> ? 0 : kRawBytes<Number>);

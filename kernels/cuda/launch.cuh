@@ -31,8 +31,8 @@ struct LaunchShape {
   int shared_bytes = 0;  // dynamic
 };
 
-// Were kernels compiled for a GPU that has griddepcontrol? Code for an older one, translated for this GPU by the driver, waits
-// for nothing by itself and must not be launched as if it did.
+// Were kernels compiled for a GPU that has griddepcontrol? Code for an older one, translated for this GPU by
+// the driver, waits for nothing by itself and must not be launched as if it did.
 template <class Kernel>
 bool waits_for_previous(Kernel* kernel) {
   constexpr int kFirst = 90;
@@ -41,8 +41,8 @@ bool waits_for_previous(Kernel* kernel) {
   return attributes.ptxVersion >= kFirst;
 }
 
-// is_overlapped: may start before the kernel in front of it has ended (code for sm_90 and later; elsewhere it has no
-// effect).
+// is_overlapped: may start before the kernel in front of it has ended (code for sm_90 and later; elsewhere it
+// has no effect).
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream, bool is_overlapped,
             Arguments&&... arguments) {

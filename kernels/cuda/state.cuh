@@ -14,7 +14,8 @@ struct Cuda::State {
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;
   bool is_capturing = false;
-  int scratch_generation = 0;  // counts how often scratch() has moved: what a graph recorded before then is stale
+  int scratch_generation =
+      0;  // counts how often scratch() has moved: what a graph recorded before then is stale
 
   explicit State(int ordinal);
   ~State();
@@ -25,8 +26,8 @@ struct Cuda::State {
   // stream and cannot happen while a graph is captured: a step is run once before it is captured.
   void* scratch(std::size_t bytes);
 
-  // At least `count` counters that are zero between ops: whoever counts sets them back. A fixed number, allocated at the
-  // start, so that a captured graph may hold the address. Throws std::logic_error beyond it.
+  // At least `count` counters that are zero between ops: whoever counts sets them back. A fixed number,
+  // allocated at the start, so that a captured graph may hold the address. Throws std::logic_error beyond it.
   int* counters(int count);
 
  private:

@@ -9,17 +9,18 @@
 namespace moetune::cuda {
 namespace {
 
-// Few columns leave room for deeper rings: more of the weights are on their way before the activations are there.
+// Few columns leave room for deeper rings: more of the weights are on their way before the activations are
+// there.
 template <int NT>
 inline constexpr int kStages = NT == 1 ? 12 : 8;
 constexpr int kMostWarps = 8;
 
-// One block a tile: its warps share the chunks, then add up in the order of the warps. kIsStaged: x is f32, up to eight rows
-// that are staged, times the norm's weight where there is one (the products are scaled by 1 / rms when they are done, so that
-// x is read once); else x16 are bf16 rows.
+// One block a tile: its warps share the chunks, then add up in the order of the warps. kIsStaged: x is f32,
+// up to eight rows that are staged, times the norm's weight where there is one (the products are scaled by 1
+// / rms when they are done, so that x is read once); else x16 are bf16 rows.
 template <NumberType type, int NT, bool kIsStaged>
-__global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, const __nv_bfloat16* x16,
-                                                               int staged_bytes) {
+__global__ void __launch_bounds__(32 * kMostWarps)
+    tiles_by_rows(TileGemm op, const __nv_bfloat16* x16, int staged_bytes) {
   extern __shared__ __align__(16) unsigned char shared[];
   using Stream = TileStream<type, NT, kStages<NT>>;
   __shared__ float squares[kMostWarps][kStagedRows];  // of each warp's part of each row
@@ -67,7 +68,8 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
         [&](int token) { return static_cast<const float*>(op.x.row(token)); },
         [&](const float* row, int column) {
           return Read{four_of(row, column, op.in, is_aligned),
-                      op.norm != nullptr ? four_of(op.norm, column, op.in, is_aligned) : float4{1.0F, 1.0F, 1.0F, 1.0F}};
+                      op.norm != nullptr ? four_of(op.norm, column, op.in, is_aligned)
+                                         : float4{1.0F, 1.0F, 1.0F, 1.0F}};
         },
         [&](int token, const Read& read) {
           const float4& x = read.x;
@@ -83,12 +85,13 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
         const float sum = warp_sum(square[token]);
         if (lane == 0) squares[warp][token] = sum;
       }
-    stream.finish(sums, StagedColumns<type>(staged, lane / 4, lane / 4 < parts * op.tokens, first, part_width));
+    stream.finish(sums,
+                  StagedColumns<type>(staged, lane / 4, lane / 4 < parts * op.tokens, first, part_width));
   } else {
     stream.finish(sums, GlobalColumns<type, NT>([&](int n) -> const __nv_bfloat16* {
-      const int token = base + 8 * n + lane / 4;
-      return token < op.tokens ? x16 + std::int64_t{token} * op.chunks * kChunk : nullptr;
-    }));
+                    const int token = base + 8 * n + lane / 4;
+                    return token < op.tokens ? x16 + std::int64_t{token} * op.chunks * kChunk : nullptr;
+                  }));
   }
   __syncthreads();  // the rings are free: the sums take their place
   auto* blocks = reinterpret_cast<float*>(shared);
@@ -116,11 +119,13 @@ __global__ void __launch_bounds__(32 * kMostWarps) tiles_by_rows(TileGemm op, co
   }
 }
 
-// Eight warps a tile where there are few tiles, so that the whole card has bytes under way; else four, so that all blocks
-// are there at once: whoever has his place has his weights on their way before the activations are ready.
+// Eight warps a tile where there are few tiles, so that the whole card has bytes under way; else four, so
+// that all blocks are there at once: whoever has his place has his weights on their way before the
+// activations are ready.
 int warps_of(Cuda& cuda, const TileGemm& op) {
   constexpr int kForMostWarps = 128 * 1024;  // their rings and rows
-  const bool takes_most = op.tiles <= 2 * cuda.state().multiprocessors && most_shared_bytes(cuda) >= kForMostWarps;
+  const bool takes_most =
+      op.tiles <= 2 * cuda.state().multiprocessors && most_shared_bytes(cuda) >= kForMostWarps;
   const int wanted = takes_most ? kMostWarps : kMostWarps / 2;
   return std::clamp(op.chunks / 4, 1, wanted);
 }
@@ -137,7 +142,8 @@ void launch_tiles(Cuda& cuda, const TileGemm& op, int warps, const __nv_bfloat16
 
 template <NumberType type>
 int staged_bytes_of(const TileGemm& op, int warps) {
-  return staged_bytes(parts_for(op.tokens) * op.tokens, (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
+  return staged_bytes(parts_for(op.tokens) * op.tokens,
+                      (op.chunks + warps - 1) / warps * Format<type>::kChunk, warps);
 }
 
 template <NumberType type>

@@ -1,5 +1,6 @@
-// Products of weights in tiles with a few rows of activations, up to three matrices of one type that read the same rows
-// in one kernel, with or without an RMSNorm in front. What Gemm and NormGemm have in common. Start at tile_gemm().
+// Products of weights in tiles with a few rows of activations, up to three matrices of one type that read the
+// same rows in one kernel, with or without an RMSNorm in front. What Gemm and NormGemm have in common. Start
+// at tile_gemm().
 #pragma once
 
 #include "kernels/cuda/view.cuh"

@@ -3,8 +3,8 @@
 // while it computes.
 //
 //   TileStream<type, NT, D> stream;
-//   stream.start(ring, tile, first_chunk, end_chunk);   // may run before wait_for_previous(): weights are never written
-//   stream.finish(sums, columns);
+//   stream.start(ring, tile, first_chunk, end_chunk);   // may run before wait_for_previous(): weights are
+//   never written stream.finish(sums, columns);
 //
 // Measured on an H200 over whole MoE layers, bf16, batch 1: 83 to 90 % of the read rate (Mixtral, DeepSeek-V3
 // shapes).
@@ -110,8 +110,8 @@ class TileStream {
   }
 
  private:
-  // Values stored with an offset: with one group of columns a product with ones, which knows their sums, costs less than a
-  // subtraction for every pair of values; with several it would not.
+  // Values stored with an offset: with one group of columns a product with ones, which knows their sums,
+  // costs less than a subtraction for every pair of values; with several it would not.
   static constexpr bool kTakesOffsetOff = F::kOffset != 0 && NT == 1;
   static constexpr int kScales = F::kScaleGroups > 0 ? F::kScaleGroups : 1;
 
@@ -150,7 +150,8 @@ class TileStream {
 
   template <class Columns>
   __device__ __forceinline__ void multiply(float (&part)[NT][4], const uint4& upper, const uint4& lower,
-                                           const float (&scale)[kScales][2], const Columns& columns, int chunk) const {
+                                           const float (&scale)[kScales][2], const Columns& columns,
+                                           int chunk) const {
     constexpr int kPerScale = F::kScaleGroups > 0 ? F::kMmas / F::kScaleGroups : F::kMmas;
     static_assert(F::kScaleGroups == 0 || kPerScale >= 2);  // both chains have a product
     constexpr std::uint32_t kOnes = 0x3F803F80U;

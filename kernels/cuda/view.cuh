@@ -37,8 +37,9 @@ __device__ __forceinline__ float warp_max(float value) {
   return value;
 }
 
-// Counts a block's arrival, for one thread behind a __syncthreads(): what the block wrote before is visible to the block whose
-// arrival is the last, behind its own __syncthreads(). Cheaper than a fence by every thread. Returns how many came before.
+// Counts a block's arrival, for one thread behind a __syncthreads(): what the block wrote before is visible
+// to the block whose arrival is the last, behind its own __syncthreads(). Cheaper than a fence by every
+// thread. Returns how many came before.
 __device__ __forceinline__ int arrive(int* counter) {
   int before;
   asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");

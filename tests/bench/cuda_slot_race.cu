@@ -1,9 +1,10 @@
 // look_up and place_ahead alone, in a program of their own: compute-sanitizer comes to an end on it, where in
-// kernels_tests it prepares every kernel of the library first. Small random steps of every policy; whether the
-// decisions are right is what cuda_slot_lookup_test.cpp asks.
+// kernels_tests it prepares every kernel of the library first. Small random steps of every policy; whether
+// the decisions are right is what cuda_slot_lookup_test.cpp asks.
 //
 //   compute-sanitizer --tool racecheck cuda_slot_race          no hazards
-//   compute-sanitizer --tool racecheck cuda_slot_race planted  a kernel with a race in it: the tool must find it
+//   compute-sanitizer --tool racecheck cuda_slot_race planted  a kernel with a race in it: the tool must find
+//   it
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -122,7 +123,8 @@ void run_all(bool with_race) {
   }
   std::mt19937 random(5);
   int cases = 0;
-  for (const EvictionRule rule : {EvictionRule{}, EvictionRule{.by_count = true}, EvictionRule{.keeps_hot = true}})
+  for (const EvictionRule rule :
+       {EvictionRule{}, EvictionRule{.by_count = true}, EvictionRule{.keeps_hot = true}})
     for (const int tokens : {1, 2, 40})
       for (const auto& [experts, k, slots] : {std::tuple(11, 2, 7), std::tuple(256, 8, 100)}) {
         run_steps({.experts = experts, .k = k, .slots = slots, .rule = rule, .tokens = tokens}, random);

@@ -1,9 +1,11 @@
 // Milliseconds per decoded token and per prompt of a checkpoint on this machine.
 //
-//   decode_bench [checkpoint or preset] [prompt=128] [new=64] [sequences=1] [runs=9] [device=cuda] [knob=value ...]
+//   decode_bench [checkpoint or preset] [prompt=128] [new=64] [sequences=1] [runs=9] [device=cuda]
+//   [knob=value ...]
 //
-// Several sequences decode in step, and no prompt delays them: all of them are prefilled before. Prints medians over several
-// runs; experts and KV cache are warm. Needs no calibration text: the ids are seeded. reports/h200/summary.py reads the line.
+// Several sequences decode in step, and no prompt delays them: all of them are prefilled before. Prints
+// medians over several runs; experts and KV cache are warm. Needs no calibration text: the ids are seeded.
+// reports/h200/summary.py reads the line.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -46,16 +48,19 @@ void bench(const std::string& directory, const EngineOptions& options, const Len
   std::vector<double> steps;
   std::vector<double> prefills;
   for (int run = 0; run < lengths.runs; ++run) {
-    const Generated generated =
-        generate(engine, prompts, lengths.answer, {.temperature = 1.0F, .seed = static_cast<std::uint64_t>(run)});
+    const Generated generated = generate(engine, prompts, lengths.answer,
+                                         {.temperature = 1.0F, .seed = static_cast<std::uint64_t>(run)});
     if (run == 0) continue;  // warms up
     steps.insert(steps.end(), generated.step_seconds.begin(), generated.step_seconds.end());
     prefills.insert(prefills.end(), generated.prefill_seconds.begin(), generated.prefill_seconds.end());
   }
   const RunStats stats = engine.stats();
-  std::printf("%s, %d sequence%s: decode %.3f ms per step, prefill of %d tokens %.2f ms, device %.1f MiB, cache hits %.1f %%\n",
-              directory.c_str(), lengths.sequences, lengths.sequences == 1 ? "" : "s", 1e3 * median(steps), lengths.prompt, 1e3 * median(prefills),
-              static_cast<double>(stats.device_bytes) / (1 << 20), 100.0 * stats.cache_hit());
+  std::printf(
+      "%s, %d sequence%s: decode %.3f ms per step, prefill of %d tokens %.2f ms, device %.1f MiB, cache hits "
+      "%.1f %%\n",
+      directory.c_str(), lengths.sequences, lengths.sequences == 1 ? "" : "s", 1e3 * median(steps),
+      lengths.prompt, 1e3 * median(prefills), static_cast<double>(stats.device_bytes) / (1 << 20),
+      100.0 * stats.cache_hit());
 }
 
 }  // namespace
@@ -73,11 +78,16 @@ int main(int argc, char** argv) {
       const std::size_t equals = std::min(setting.find('='), setting.size());
       const std::string name = setting.substr(0, equals);
       const std::string value = setting.substr(std::min(equals + 1, setting.size()));
-      if (name == "prompt") lengths.prompt = std::stoi(value);
-      else if (name == "new") lengths.answer = std::stoi(value);
-      else if (name == "sequences") lengths.sequences = std::stoi(value);
-      else if (name == "runs") lengths.runs = std::stoi(value);
-      else if (name != "device") moetune::set_knob(options, name, value);
+      if (name == "prompt")
+        lengths.prompt = std::stoi(value);
+      else if (name == "new")
+        lengths.answer = std::stoi(value);
+      else if (name == "sequences")
+        lengths.sequences = std::stoi(value);
+      else if (name == "runs")
+        lengths.runs = std::stoi(value);
+      else if (name != "device")
+        moetune::set_knob(options, name, value);
     }
     moetune::bench(argc > 1 ? argv[1] : "engine/models/tiny-moe", options, lengths);
   } catch (const std::exception& error) {

@@ -20,8 +20,8 @@ class Cheapest : public ::testing::Test {
     study.hardware.device_bytes = std::int64_t{24} << 30;
     study.hardware.memory_gb_per_s = 4460.0;
     study.hardware.link_gb_per_s = 55.0;
-    study.kind_of_objection = [model = study.model, workload = study.workload, bytes = study.hardware.device_bytes](
-                                  const Configuration& configuration) {
+    study.kind_of_objection = [model = study.model, workload = study.workload,
+                               bytes = study.hardware.device_bytes](const Configuration& configuration) {
       return objection_of(model, workload, options_of(configuration, DeviceKind::cuda, 0), bytes);
     };
     study.objection = study.kind_of_objection;

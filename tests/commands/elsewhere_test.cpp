@@ -34,18 +34,22 @@ TEST(Elsewhere, SaysWhichRungMatchedAndWhatThatIsWorth) {
   const LaunchProfile profile = of_gpu();
   HardwareFingerprint host = profile.hardware;
   host.build = "0.2.0 b";
-  EXPECT_EQ(elsewhere_words(profile, host, seen("NVIDIA H200", 1)), "") << "rates and build are not asked for";
+  EXPECT_EQ(elsewhere_words(profile, host, seen("NVIDIA H200", 1)), "")
+      << "rates and build are not asked for";
   const std::string other = elsewhere_words(profile, host, seen("NVIDIA H100", 1));
   EXPECT_TRUE(has_text(other, "Other device (device NVIDIA H200 then, NVIDIA H100 now)")) << other;
   EXPECT_TRUE(has_text(other, "no more than a first guess")) << other;
-  EXPECT_EQ(elsewhere_words(profile, host, seen("NVIDIA H200", 8)), "") << "one of eight may be all it was given";
+  EXPECT_EQ(elsewhere_words(profile, host, seen("NVIDIA H200", 8)), "")
+      << "one of eight may be all it was given";
   LaunchProfile of_two = profile;
   of_two.hardware.gpu_count = 2;
-  EXPECT_TRUE(has_text(elsewhere_words(of_two, host, seen("NVIDIA H200", 1)), "Other size (gpu_count 2 then, 1 now)"));
+  EXPECT_TRUE(has_text(elsewhere_words(of_two, host, seen("NVIDIA H200", 1)),
+                       "Other size (gpu_count 2 then, 1 now)"));
   EXPECT_TRUE(has_text(elsewhere_words(profile, host, {}), "device NVIDIA H200 then, no GPU now"));
   GpusSeen updated = seen("NVIDIA H200", 1);
   updated.driver_version = "590.2";
-  EXPECT_TRUE(has_text(elsewhere_words(profile, host, updated), "Other software (driver 580.1 (CUDA 13.0) then, 590.2"));
+  EXPECT_TRUE(has_text(elsewhere_words(profile, host, updated),
+                       "Other software (driver 580.1 (CUDA 13.0) then, 590.2"));
 }
 
 TEST(Elsewhere, AProfileOfAProcessorIsComparedByItsProcessor) {
@@ -55,7 +59,8 @@ TEST(Elsewhere, AProfileOfAProcessorIsComparedByItsProcessor) {
   HardwareFingerprint host = profile.hardware;
   EXPECT_EQ(elsewhere_words(profile, host, seen("NVIDIA H200", 1)), "");
   host.cpu_name = "Another 1";
-  EXPECT_TRUE(has_text(elsewhere_words(profile, host, {}), "Other device (cpu_name Example 9000 then, Another 1 now)"));
+  EXPECT_TRUE(has_text(elsewhere_words(profile, host, {}),
+                       "Other device (cpu_name Example 9000 then, Another 1 now)"));
 }
 
 }  // namespace

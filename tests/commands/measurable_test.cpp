@@ -24,8 +24,8 @@ std::string reason(const std::string& metric, const Study& study) {
 }
 
 TEST(Measurable, WhatEveryStudyHas) {
-  for (const char* metric : {"tpot_ms", "ttft_ms", "tokens_per_s", "kl_mean", "router_mass",
-                             "device_bytes", "tax_share"})
+  for (const char* metric :
+       {"tpot_ms", "ttft_ms", "tokens_per_s", "kl_mean", "router_mass", "device_bytes", "tax_share"})
     for (const std::string& workload : workload_names())
       EXPECT_EQ(reason(metric, study_of(workload)), "") << metric << " of " << workload;
 }

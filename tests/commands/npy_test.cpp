@@ -1,4 +1,5 @@
-// The .npy files that NumPy has to read: header bytes, padding, payload, and nothing left behind by a stopped run.
+// The .npy files that NumPy has to read: header bytes, padding, payload, and nothing left behind by a stopped
+// run.
 #include "tuner/commands/npy.h"
 
 #include <array>
@@ -33,7 +34,8 @@ TEST(Npy, HoldsHeaderAndRows) {
   const std::string bytes = bytes_in(path);
   ASSERT_GT(bytes.size(), 10U);
   EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  const std::size_t header = static_cast<unsigned char>(bytes[8]) + 256U * static_cast<unsigned char>(bytes[9]);
+  const std::size_t header =
+      static_cast<unsigned char>(bytes[8]) + 256U * static_cast<unsigned char>(bytes[9]);
   EXPECT_EQ((10 + header) % 64, 0U);
   const std::string dict = bytes.substr(10, header);
   EXPECT_TRUE(has_text(dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"));
@@ -58,7 +60,8 @@ TEST(Npy, RefusesPlacesThatCannotBeWritten) {
   const TemporaryDirectory folder;
   EXPECT_TRUE(has_text(message_of<InputError>([&] { NpyWriter(folder.path(), 1, 1); }), "is a directory"));
   EXPECT_TRUE(has_text(message_of<InputError>([] { NpyWriter("", 1, 1); }), "--out: ''"));
-  EXPECT_TRUE(has_text(message_of<InputError>([&] { NpyWriter(folder / "no/such/folder.npy", 1, 1); }), "cannot write"));
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { NpyWriter(folder / "no/such/folder.npy", 1, 1); }),
+                       "cannot write"));
 }
 
 }  // namespace

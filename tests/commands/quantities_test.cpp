@@ -1,4 +1,5 @@
-// Values of the command line: what they mean, and that everything else is refused with flag, text and what is accepted.
+// Values of the command line: what they mean, and that everything else is refused with flag, text and what is
+// accepted.
 #include "tuner/commands/quantities.h"
 
 #include <limits>
@@ -44,7 +45,8 @@ TEST(Quantities, PricesAreNumbersAboveZero) {
 }
 
 TEST(Quantities, OtherDurationsAreRefused) {
-  for (const char* text : {"", "90", "s", "-3s", "0s", "3 m", "3min", "1e400s", "nan s", "inf s", "90ss", "1000000h", "9d"}) {
+  for (const char* text :
+       {"", "90", "s", "-3s", "0s", "3 m", "3min", "1e400s", "nan s", "inf s", "90ss", "1000000h", "9d"}) {
     const std::string message = message_of<InputError>([&] { parse_duration_seconds("--budget", text); });
     EXPECT_TRUE(has_text(message, "--budget: '" + std::string(text) + "'")) << text;
     EXPECT_TRUE(has_text(message, "90s, 20m or 2h")) << text;
@@ -55,7 +57,8 @@ TEST(Quantities, ResponseTimesHaveUnits) {
   EXPECT_DOUBLE_EQ(parse_milliseconds("--slo", "20ms"), 20.0);
   EXPECT_DOUBLE_EQ(parse_milliseconds("--slo", "1.5s"), 1500.0);
   for (const char* text : {"", "20", "ms", "0ms", "20m", "20 ms", "nanms"})
-    EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_milliseconds("--slo", text); }), "20ms or 1.5s")) << text;
+    EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_milliseconds("--slo", text); }), "20ms or 1.5s"))
+        << text;
 }
 
 TEST(Quantities, SizesAreDecimalOrBinary) {
@@ -67,7 +70,9 @@ TEST(Quantities, SizesAreDecimalOrBinary) {
 
 TEST(Quantities, OtherSizesAreRefused) {
   for (const char* text : {"", "GiB", "-1GiB", "0", "12gigs", "1e30TB", "12 GiB", "0.1"})
-    EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_bytes("--device-memory", text); }), "--device-memory: '")) << text;
+    EXPECT_TRUE(
+        has_text(message_of<InputError>([&] { parse_bytes("--device-memory", text); }), "--device-memory: '"))
+        << text;
 }
 
 TEST(Quantities, WholeNumbersStayInRange) {
@@ -75,21 +80,27 @@ TEST(Quantities, WholeNumbersStayInRange) {
   EXPECT_EQ(parse_whole_number("--seed", "9223372036854775807", 0, std::numeric_limits<std::int64_t>::max()),
             std::numeric_limits<std::int64_t>::max());
   for (const char* text : {"", "0", "9", "1.5", "0x4", " 4", "4 ", "four", "99999999999999999999"})
-    EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_whole_number("--threads", text, 1, 8); }), "1 to 8")) << text;
+    EXPECT_TRUE(
+        has_text(message_of<InputError>([&] { parse_whole_number("--threads", text, 1, 8); }), "1 to 8"))
+        << text;
 }
 
 TEST(Quantities, ListsHaveNoEmptyItems) {
   EXPECT_EQ(split_list("--tokens", "1,5,9"), (std::vector<std::string>{"1", "5", "9"}));
   EXPECT_EQ(split_list("--tokens", "1"), (std::vector<std::string>{"1"}));
   for (const char* text : {"", ",", "1,,2", "1,", ",1"})
-    EXPECT_TRUE(has_text(message_of<InputError>([&] { split_list("--tokens", text); }), "empty item")) << text;
+    EXPECT_TRUE(has_text(message_of<InputError>([&] { split_list("--tokens", text); }), "empty item"))
+        << text;
 }
 
 TEST(Quantities, AssignmentsHaveBothSides) {
-  EXPECT_EQ(parse_assignment("--set", "top_k=6", "knob=value"), (std::pair<std::string, std::string>{"top_k", "6"}));
+  EXPECT_EQ(parse_assignment("--set", "top_k=6", "knob=value"),
+            (std::pair<std::string, std::string>{"top_k", "6"}));
   EXPECT_EQ(parse_assignment("--set", "top_k_rule=threshold:0.5", "knob=value").second, "threshold:0.5");
   for (const char* text : {"", "top_k", "=6", "top_k="})
-    EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_assignment("--set", text, "knob=value"); }), "knob=value")) << text;
+    EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_assignment("--set", text, "knob=value"); }),
+                         "knob=value"))
+        << text;
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ TEST(RefreshedProfile, HoldsTonightsNumbersForTheSameChoice) {
   EXPECT_EQ(after.measured_at, record.started);
   EXPECT_NE(after.reason.find("nothing moved. Front and"), std::string::npos) << after.reason;
   EXPECT_TRUE(after.reason.ends_with("which said: it is the fastest")) << after.reason;
-  EXPECT_EQ(refreshed_profile(after, record, study, "nothing moved").reason, after.reason) << "quotes no quotation";
+  EXPECT_EQ(refreshed_profile(after, record, study, "nothing moved").reason, after.reason)
+      << "quotes no quotation";
 }
 
 TEST(Newcomers, AreThoseThatCameToTheGpuMeanwhile) {
@@ -122,13 +123,16 @@ TEST(Arisen, IsWhatSpoilsMeasurementsAndDidNotBefore) {
   const std::vector<std::string> works = arisen(before, after, true, false);
   ASSERT_EQ(works.size(), 1U);
   EXPECT_NE(works[0].find("busy 80 % of the time, with jupyter (pid 7)"), std::string::npos) << works[0];
-  EXPECT_TRUE(arisen(before, after, true, true).empty()) << "a newcomer is named already, and may be who works";
+  EXPECT_TRUE(arisen(before, after, true, true).empty())
+      << "a newcomer is named already, and may be who works";
   EXPECT_TRUE(arisen(before, after, false, false).empty()) << "a study on the processor does not mind";
   after.gpus[0].throttle_reasons = {"sw_thermal"};
   after.swapping_mb_per_s = 500.0;
   EXPECT_EQ(arisen(before, after, true, false).size(), 3U);
-  EXPECT_EQ(arisen(before, after, false, false), std::vector<std::string>{"500 MB/s go to or come from swap"});
-  EXPECT_TRUE(arisen(after, after, true, false).empty()) << "it was so from the start, and --force measured all the same";
+  EXPECT_EQ(arisen(before, after, false, false),
+            std::vector<std::string>{"500 MB/s go to or come from swap"});
+  EXPECT_TRUE(arisen(after, after, true, false).empty())
+      << "it was so from the start, and --force measured all the same";
 }
 
 TEST(Baseline, SaysWhichCommandMakesOne) {
@@ -137,10 +141,10 @@ TEST(Baseline, SaysWhichCommandMakesOne) {
     return message_of<InputError>([&] { read_baseline(path, model); });
   };
   EXPECT_TRUE(has_text(complaint("", ""), "'moetune tune --run runs/baseline' makes one"));
-  EXPECT_TRUE(has_text(
-      complaint(folder.path().string(), "my model"),
-      "profile.json' is not there (accepted: a profile, the run directory it lies in, or a name of 'moetune list profiles'; 'moetune tune "
-      "--model 'my model' --run runs/baseline' makes one"));
+  EXPECT_TRUE(has_text(complaint(folder.path().string(), "my model"),
+                       "profile.json' is not there (accepted: a profile, the run directory it lies in, or a "
+                       "name of 'moetune list profiles'; 'moetune tune "
+                       "--model 'my model' --run runs/baseline' makes one"));
   LaunchProfile profile;
   profile.gate = "int8";
   std::ofstream(folder / "profile.json") << to_json_value(profile);

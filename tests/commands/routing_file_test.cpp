@@ -106,7 +106,8 @@ TEST_F(RoutingFile, WithImpossibleExpertsIsRefused) {
   RoutingTable table = some_routing();
   table.ids(2, 1)[1] = experts;
   write(table);
-  EXPECT_TRUE(has_text(complaint(), "expert_ids, token 2, layer 1: expert 6 (accepted: 0 to 5, -1 for none)"));
+  EXPECT_TRUE(
+      has_text(complaint(), "expert_ids, token 2, layer 1: expert 6 (accepted: 0 to 5, -1 for none)"));
   table.ids(2, 1)[1] = -2;
   write(table);
   EXPECT_TRUE(has_text(complaint(), "expert -2"));

@@ -24,7 +24,10 @@ TEST(Table, WideCharactersCountAsTheyShow) {
 }
 
 TEST(Table, LongLastColumnGoesOnBelowItself) {
-  const Table table{.headings = {}, .alignment = {}, .rows = {{"knob", std::string("word ") + std::string(60, 'x') + " and many more words here"}}};
+  const Table table{
+      .headings = {},
+      .alignment = {},
+      .rows = {{"knob", std::string("word ") + std::string(60, 'x') + " and many more words here"}}};
   std::istringstream lines(table.text(80));
   std::string line;
   int count = 0;

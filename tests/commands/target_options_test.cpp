@@ -21,7 +21,8 @@ TEST(TrialLimit, IsTheBudgetWhereThatIsLessThanTheUsualLimit) {
 TEST(RunLimit, LeavesTwoRunsInAThirdOfTheBudget) {
   const TargetOptions usual;
   EXPECT_EQ(usual.run_limit_seconds(2.0, 600.0), 100.0);
-  EXPECT_EQ(usual.run_limit_seconds(2.0, 5.0), 30.0) << "a small budget does not end what a busy machine slows down";
+  EXPECT_EQ(usual.run_limit_seconds(2.0, 5.0), 30.0)
+      << "a small budget does not end what a busy machine slows down";
   EXPECT_EQ(usual.run_limit_seconds(2.0, 7200.0), 300.0);
   EXPECT_EQ(usual.run_limit_seconds(2.0, 0.0), 300.0) << "no budget";
   EXPECT_EQ(usual.run_limit_seconds(200.0, 180.0), 400.0) << "timing alone takes that long";

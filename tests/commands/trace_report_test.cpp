@@ -79,8 +79,8 @@ const KnownParameter known_knob = [](const std::string& name, const std::string&
   set_knob(options, name, value);
 };
 
-// The costs decide what is searched: where one slot is all there is every token misses, and cpu takes more than a quarter
-// longer; with three slots next to nothing is missing, and all ways are left.
+// The costs decide what is searched: where one slot is all there is every token misses, and cpu takes more
+// than a quarter longer; with three slots next to nothing is missing, and all ways are left.
 TEST(TraceSpace, LeavesOutWaysThatAreFarBehind) {
   TraceReport report = made_up();
   report.check->on_gpu->costs.cpu.miss_us = 900.0;
@@ -97,7 +97,8 @@ TEST(TraceSpace, LeavesOutWaysThatAreFarBehind) {
   EXPECT_EQ(ways.at("0.75"), (std::set<std::string>{"pull", "dma", "cpu"}));
   EXPECT_EQ(ways.at("1").size(), 1U) << "nothing is missing";
   ASSERT_EQ(document.at("constraints").size(), 2U);
-  EXPECT_EQ(document.at("constraints")[0].at("reason"), "cpu: a step is predicted to take 2.92 ms, with dma 2.12");
+  EXPECT_EQ(document.at("constraints")[0].at("reason"),
+            "cpu: a step is predicted to take 2.92 ms, with dma 2.12");
 
   report.check->on_gpu.reset();
   const nlohmann::json sizes = trace_space(report, {});

@@ -1,4 +1,5 @@
-// Prefetch on a GPU: the bits of the resident model, the counts of the CPU engine, and no wait for what is brought in ahead.
+// Prefetch on a GPU: the bits of the resident model, the counts of the CPU engine, and no wait for what is
+// brought in ahead.
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +22,8 @@ struct Ahead {
   const char* prefetch;
   const char* miss;
 };
-constexpr Ahead kAhead[] = {{"repeat", "dma"}, {"next_gate", "dma"}, {"markov", "dma"},
-                            {"table", "dma"},  {"repeat", "pull"},   {"next_gate", "pull"},
-                            {"markov", "pull"}, {"table", "pull"}};
+constexpr Ahead kAhead[] = {{"repeat", "dma"},  {"next_gate", "dma"},  {"markov", "dma"},  {"table", "dma"},
+                            {"repeat", "pull"}, {"next_gate", "pull"}, {"markov", "pull"}, {"table", "pull"}};
 
 // What a guess brings in goes beside the layers that run; which expert is used never depends on it.
 TEST_P(CudaCachePrefetch, GivesTheBitsOfTheResidentModel) {

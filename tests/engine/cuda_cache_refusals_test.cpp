@@ -55,7 +55,8 @@ TEST(CudaCacheRefusals, AreAboutSlotsAndPinnedMemory) {
   EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"miss", "dma"}}), "");
   const auto where_it_fits = [](std::int64_t gib) { return gib << 30 <= host_store_limit() ? "" : "miss"; };
   EXPECT_EQ(objection(large, {{"expert_cache", "0.5"}, {"expert_quant", "int4"}}), where_it_fits(14));
-  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}), where_it_fits(14));
+  EXPECT_EQ(objection(spec_of(*open_checkpoint("qwen3-30b-a3b:fold=4")), {{"expert_cache", "0.5"}}),
+            where_it_fits(14));
 }
 
 // The host's own copy is not folded away, nor read from a file.

@@ -1,4 +1,5 @@
-// top_k_rule and reroute_margin over an expert cache on a GPU: the same whoever routes and wherever experts lie.
+// top_k_rule and reroute_margin over an expert cache on a GPU: the same whoever routes and wherever experts
+// lie.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -129,8 +129,8 @@ TEST_P(CudaCache, GoesOnFromWhatTheHostHasPlaced) {
   for (const char* policy : kPolicies) {
     RunStats stats[2];
     for (const int on_device : {0, 1}) {
-      Engine cached =
-          engine(options({{"miss", on_device != 0 ? "pull" : "dma"}, {"cache_policy", policy}}, about_half()));
+      Engine cached = engine(
+          options({{"miss", on_device != 0 ? "pull" : "dma"}, {"cache_policy", policy}}, about_half()));
       cached.prewarm_experts(hot);
       EXPECT_EQ(cached.stats().expert_misses, 0) << policy << ": prewarming is no miss";
       expect_identical(teacher_forced(cached, expected_.ids, 1), logits, policy);

@@ -14,8 +14,9 @@
 namespace moetune::testing {
 namespace {
 
-// Relative error norm with routing free: bf16 weights and activations. The small random checkpoints have experts whose scores
-// lie closer than that, and a token that goes elsewhere gives other logits: they are held to less here.
+// Relative error norm with routing free: bf16 weights and activations. The small random checkpoints have
+// experts whose scores lie closer than that, and a token that goes elsewhere gives other logits: they are
+// held to less here.
 constexpr double kTrained = 1e-2;
 constexpr double kRandom = 2e-1;
 
@@ -31,9 +32,13 @@ class CudaDecode : public ::testing::TestWithParam<std::string> {
   }
   Engine engine(int sequences = 1, int step_tokens = 256) {
     return Engine(expected_.checkpoint, options_,
-                  {.sequences = sequences, .context_tokens = static_cast<int>(expected_.ids.size()), .step_tokens = step_tokens});
+                  {.sequences = sequences,
+                   .context_tokens = static_cast<int>(expected_.ids.size()),
+                   .step_tokens = step_tokens});
   }
-  std::size_t vocabulary() const { return static_cast<std::size_t>(spec_of(*expected_.checkpoint).vocabulary); }
+  std::size_t vocabulary() const {
+    return static_cast<std::size_t>(spec_of(*expected_.checkpoint).vocabulary);
+  }
 
   EngineOptions options_;
   Golden expected_;
@@ -46,7 +51,8 @@ TEST_P(CudaDecode, LogitsAreThoseOfTransformers) {
   const std::vector<float> one_by_one = teacher_forced(decode, expected_.ids, 1);
   const double error = relative_error(at_once, expected_.logits);
   const double between = relative_error(one_by_one, at_once);
-  std::printf("%s: relative error of prefill %.2e, decode against prefill %.2e\n", GetParam().c_str(), error, between);
+  std::printf("%s: relative error of prefill %.2e, decode against prefill %.2e\n", GetParam().c_str(), error,
+              between);
   EXPECT_LE(error, GetParam() == "tiny_moe" ? kTrained : kRandom);
   EXPECT_LE(between, GetParam() == "tiny_moe" ? kTrained : kRandom);
 }
@@ -59,10 +65,13 @@ TEST_P(CudaDecode, StepsThatFeedThemselvesChooseTheSameTokens) {
     Engine by_steps = engine(2);
     std::vector<StepToken> step;
     for (const int sequence : {0, 1}) {
-      const std::vector<std::int32_t> prompt(expected_.ids.begin() + sequence, expected_.ids.begin() + sequence + 9);
+      const std::vector<std::int32_t> prompt(expected_.ids.begin() + sequence,
+                                             expected_.ids.begin() + sequence + 9);
       on_its_own.prefill(sequence, prompt);
       by_steps.prefill(sequence, prompt);
-      step.push_back({.id = expected_.ids[static_cast<std::size_t>(20 + sequence)], .sequence = sequence, .position = 9});
+      step.push_back({.id = expected_.ids[static_cast<std::size_t>(20 + sequence)],
+                      .sequence = sequence,
+                      .position = 9});
     }
     const Decoded decoded = on_its_own.decode({.first = step, .steps = steps});
     for (int done = 0; done < steps; ++done) {
@@ -70,7 +79,8 @@ TEST_P(CudaDecode, StepsThatFeedThemselvesChooseTheSameTokens) {
       for (std::size_t row = 0; row < 2; ++row) {
         const auto* from = logits.data() + row * vocabulary();
         const auto best = static_cast<std::int32_t>(std::max_element(from, from + vocabulary()) - from);
-        EXPECT_EQ(decoded.ids[static_cast<std::size_t>(done) * 2 + row], best) << "step " << done << ", graph " << graph;
+        EXPECT_EQ(decoded.ids[static_cast<std::size_t>(done) * 2 + row], best)
+            << "step " << done << ", graph " << graph;
         step[row].id = best;
         ++step[row].position;
       }

@@ -98,8 +98,12 @@ TEST_P(DeviceLookUpEngine, TakesThePlannedMemory) {
   const Golden expected = golden(GetParam());
   const ModelSpec& spec = expected.checkpoint->spec();
   const WithUntried untried(kUntriedDeviceLookUp);
-  for (const auto& [miss, prefetch] :
-       {std::pair{"pull", "none"}, {"pull", "next_gate"}, {"pull", "markov"}, {"pull", "table"}, {"dma", "none"}, {"cpu", "none"}}) {
+  for (const auto& [miss, prefetch] : {std::pair{"pull", "none"},
+                                       {"pull", "next_gate"},
+                                       {"pull", "markov"},
+                                       {"pull", "table"},
+                                       {"dma", "none"},
+                                       {"cpu", "none"}}) {
     const Settings settings = {{"miss", miss}, {"prefetch", prefetch}, {"expert_cache", about_half(spec)}};
     const Engine engine = engine_over(expected, settings);
     const MemoryPlan plan = plan_memory(spec, options_with(settings), engine.limits());
@@ -207,7 +211,8 @@ TEST_P(DeviceLookUpEngine, FetchesAheadWhatTheHostDoes) {
       for (const int on_device : {0, 1}) {
         const WithUntried untried(on_device != 0 ? kUntriedDeviceLookUp : "");
         Engine engine = engine_over(expected, settings);
-        // A prompt is learned from and not guessed for. What repeat takes out of one is another list than the host's.
+        // A prompt is learned from and not guessed for. What repeat takes out of one is another list than the
+        // host's.
         if (prefetch != std::string("repeat")) teacher_forced(engine, expected.ids, expected.ids.size());
         expect_identical(teacher_forced(engine, expected.ids, 1), logits, what);
         stats[on_device] = engine.stats();
@@ -250,7 +255,8 @@ TEST_P(DeviceLookUpEngine, FetchesAheadAtSeveralSequences) {
                        logits, fmt::format("{}, {}", prefetch, policy));
 }
 
-// The hottest experts are there before the first token, whoever decides afterwards; what is asked for next is placed alike.
+// The hottest experts are there before the first token, whoever decides afterwards; what is asked for next is
+// placed alike.
 TEST_P(DeviceLookUpEngine, GoesOnFromWhatTheHostHasPlaced) {
   const Golden expected = golden(GetParam());
   const ModelSpec& spec = expected.checkpoint->spec();
@@ -263,7 +269,8 @@ TEST_P(DeviceLookUpEngine, GoesOnFromWhatTheHostHasPlaced) {
   const std::vector<float> logits = teacher_forced(resident, tokens, 1);
   for (const char* policy : {"lru", "lfu", "layer_lru", "pinned"})
     for (const char* prefetch : {"none", "repeat", "markov"}) {
-      const Settings settings = {{"cache_policy", policy}, {"prefetch", prefetch}, {"expert_cache", about_half(spec)}};
+      const Settings settings = {
+          {"cache_policy", policy}, {"prefetch", prefetch}, {"expert_cache", about_half(spec)}};
       const std::string what = fmt::format("{}, {}", policy, prefetch);
       RunStats stats[2];
       for (const int on_device : {0, 1}) {

@@ -96,14 +96,15 @@ TEST_P(EngineSteps, OtherLimitsGiveTheSameLogits) {
   const EngineOptions options;
   Engine engine(expected.checkpoint, options, {.sequences = 1, .context_tokens = 20, .step_tokens = 4});
   const std::vector<float> before = teacher_forced(engine, std::span(expected.ids).first(20), 4);
-  for (const EngineLimits& limits : {EngineLimits{.sequences = 3, .context_tokens = 50, .step_tokens = 20, .logit_rows = 20},
-                                     EngineLimits{.sequences = 1, .context_tokens = 20, .step_tokens = 1, .logit_rows = 1}}) {
+  for (const EngineLimits& limits :
+       {EngineLimits{.sequences = 3, .context_tokens = 50, .step_tokens = 20, .logit_rows = 20},
+        EngineLimits{.sequences = 1, .context_tokens = 20, .step_tokens = 1, .logit_rows = 1}}) {
     ASSERT_TRUE(engine.reconfigure(options, limits));
     EXPECT_EQ(engine.limits().sequences, limits.sequences);
     EXPECT_EQ(engine.limits().context_tokens, limits.context_tokens);
     const int slot = limits.sequences - 1;
-    const std::vector<float> after =
-        teacher_forced(engine, std::span(expected.ids).first(20), static_cast<std::size_t>(limits.step_tokens), slot);
+    const std::vector<float> after = teacher_forced(engine, std::span(expected.ids).first(20),
+                                                    static_cast<std::size_t>(limits.step_tokens), slot);
     expect_identical(after, before, std::to_string(limits.sequences) + " sequences");
   }
 }

@@ -119,15 +119,17 @@ std::int64_t mapped_resident_bytes(const std::string& file_name) {
   return kib * 1024;
 }
 
-// A prompt asks for every expert of a layer, in waves of what the slots hold. What decoding has asked for again and again is
-// still there behind it where hot experts stay or counts decide, and is not under the two policies that go by recency alone.
+// A prompt asks for every expert of a layer, in waves of what the slots hold. What decoding has asked for
+// again and again is still there behind it where hot experts stay or counts decide, and is not under the two
+// policies that go by recency alone.
 TEST(ExpertCache, APromptLeavesTheDecodeSetWherePinnedOrByCount) {
   const Golden tiny = golden("tiny_moe");
   const ModelSpec& spec = tiny.checkpoint->spec();
   const int k = spec.experts_per_token;
   const std::size_t prompt = static_cast<std::size_t>(spec.experts / k) * 2;
   for (const char* untried_name : {"", kUntriedDeviceLookUp.data()})
-    for (const auto& [policy, keeps] : {std::pair{"pinned", true}, {"lfu", true}, {"layer_lru", false}, {"lru", false}}) {
+    for (const auto& [policy, keeps] :
+         {std::pair{"pinned", true}, {"lfu", true}, {"layer_lru", false}, {"lru", false}}) {
       const WithUntried untried(untried_name);
       Engine engine = engine_over(tiny, {{"cache_policy", policy}, {"expert_cache", "0.5"}});
       engine.force_routing([&](int, std::span<std::int32_t> ids, int tokens, int) {

@@ -184,13 +184,14 @@ TEST(Prefetch, LearnsAnewFromAnEmptyCache) {
   EXPECT_EQ(engine.stats().expert_misses, first.expert_misses);
 }
 
-// The spill file ends behind the experts of the second layer, so what fails first is what the thread in the background reads
-// for the third. What it did not bring in must not be taken for resident later.
+// The spill file ends behind the experts of the second layer, so what fails first is what the thread in the
+// background reads for the third. What it did not bring in must not be taken for resident later.
 TEST(Prefetch, ThatFailsStopsTheStepAndTheEngineRecovers) {
   const CacheFolder folder;
   const Golden tiny = golden("tiny_moe");
   const auto tokens = std::span(tiny.ids).first(12);
-  Engine engine = engine_over(tiny, {{"expert_quant", "int8"}, {"expert_cache", "0.5"}, {"prefetch", "next_gate"}});
+  Engine engine =
+      engine_over(tiny, {{"expert_quant", "int8"}, {"expert_cache", "0.5"}, {"prefetch", "next_gate"}});
   const std::vector<float> expected = teacher_forced(engine, tokens, 1);
   ASSERT_EQ(folder.files().size(), 1U);
   const std::string path = folder.files().front();
@@ -199,7 +200,8 @@ TEST(Prefetch, ThatFailsStopsTheStepAndTheEngineRecovers) {
   const std::int64_t two_layers = 2 * engine.spec().experts * expert_bytes(engine.spec(), engine.options());
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(kHeader + two_layers));
   engine.drop_expert_cache();
-  EXPECT_TRUE(has_text(message_of<std::runtime_error>([&] { teacher_forced(engine, tokens, 1); }), "too early"));
+  EXPECT_TRUE(
+      has_text(message_of<std::runtime_error>([&] { teacher_forced(engine, tokens, 1); }), "too early"));
   EXPECT_GT(engine.stats().experts_ahead, 0);
   {
     std::ofstream file(path, std::ios::binary | std::ios::in | std::ios::out);

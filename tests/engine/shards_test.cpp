@@ -28,9 +28,8 @@ TEST(Shards, RefusesAMissingShard) {
   EXPECT_TRUE(
       has_text(copy.refusal(), "model.safetensors.index.json: names " + shard + ", which is missing"));
   const std::string long_name(5000, 'x');  // longer than any file system takes
-  copy.edit_json("model.safetensors.index.json", [&](nlohmann::json& changed) {
-    changed["weight_map"] = {{"a", long_name}};
-  });
+  copy.edit_json("model.safetensors.index.json",
+                 [&](nlohmann::json& changed) { changed["weight_map"] = {{"a", long_name}}; });
   EXPECT_TRUE(has_text(copy.refusal(), "xxx..., which is missing"));
 }
 

@@ -1,5 +1,5 @@
-// Any bytes as an export of Nsight Systems: either InputError, or accounts whose parts add up. SQLite opens files by name, so
-// the bytes stand in a file that lives in memory only.
+// Any bytes as an export of Nsight Systems: either InputError, or accounts whose parts add up. SQLite opens
+// files by name, so the bytes stand in a file that lives in memory only.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-// Runs one fuzz target over saved inputs without a fuzzer: `NAME_replay FILE|FOLDER...`. Every test run does so over
-// tests/fuzz/corpus/NAME. Finding no input at all is a failure, so that a moved corpus cannot pass unnoticed.
+// Runs one fuzz target over saved inputs without a fuzzer: `NAME_replay FILE|FOLDER...`. Every test run does
+// so over tests/fuzz/corpus/NAME. Finding no input at all is a failure, so that a moved corpus cannot pass
+// unnoticed.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

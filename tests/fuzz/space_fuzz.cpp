@@ -1,6 +1,6 @@
 // Fuzzes the reader of search spaces: any bytes give a space or an InputError. A space that is small enough
-// is then enumerated, and every rank must come back. Read on after the first mistake, as validate does, there is
-// one exactly where the plain reading ended.
+// is then enumerated, and every rank must come back. Read on after the first mistake, as validate does, there
+// is one exactly where the plain reading ended.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

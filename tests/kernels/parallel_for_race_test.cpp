@@ -29,8 +29,8 @@ namespace {
 // Only run by the test below, in a process of its own.
 TEST(ParallelForRace, DISABLED_Planted) {
   ParallelPool pool(2);
-  // Many variables, since two accesses at the very same instant can pass the sanitizer unseen: each thread looks at what
-  // the other left before that is there.
+  // Many variables, since two accesses at the very same instant can pass the sanitizer unseen: each thread
+  // looks at what the other left before that is there.
   std::array<int, 1024> shared{};
   std::atomic<int> inside{0};
   pool.parallel_for(2, 1, [&](std::int64_t, std::int64_t) {

@@ -114,8 +114,8 @@ TEST(Quantize, ErrorIsAtMostHalfAStep) {
     }
 }
 
-// e4m3 has three bits of mantissa, so within a block's range the error is at most a sixteenth of the number, or half of
-// the smallest step.
+// e4m3 has three bits of mantissa, so within a block's range the error is at most a sixteenth of the number,
+// or half of the smallest step.
 TEST(Quantize, Fp8ErrorIsASixteenthAndBlocksKeepApart) {
   const std::int64_t in = 300;
   const OwnedTensor original = filled({130, in}, [&](std::int64_t i) {
@@ -138,12 +138,14 @@ TEST(Quantize, Fp8ErrorIsASixteenthAndBlocksKeepApart) {
 
 // Beyond 6 of its scale a number saturates; elsewhere half of the widest step of its size.
 TEST(Quantize, Mxfp4RoundsToTheNearestSize) {
-  const float values[] = {6.0F, 7.9F, 0.24F, 0.26F, -0.25F, 0.74F, 0.75F, 1.25F, 1.3F, 1.75F, 2.5F, -2.6F, 3.5F, 4.9F, 5.0F, -5.1F};
-  const float expected[] = {6.0F, 6.0F, 0.0F, 0.5F, -0.0F, 0.5F, 1.0F, 1.0F, 1.5F, 2.0F, 2.0F, -3.0F, 4.0F, 4.0F, 4.0F, -6.0F};
-  const OwnedMatrix matrix = weights(NumberType::mxfp4, 1, 16, [&](std::int64_t, std::int64_t column) {
-    return values[column];
-  });
-  expect_same_bits(dequantized(matrix).view(), filled({1, 16}, [&](std::int64_t i) { return expected[i]; }).view(), "sizes");
+  const float values[] = {6.0F, 7.9F,  0.24F, 0.26F, -0.25F, 0.74F, 0.75F, 1.25F,
+                          1.3F, 1.75F, 2.5F,  -2.6F, 3.5F,   4.9F,  5.0F,  -5.1F};
+  const float expected[] = {6.0F, 6.0F, 0.0F, 0.5F,  -0.0F, 0.5F, 1.0F, 1.0F,
+                            1.5F, 2.0F, 2.0F, -3.0F, 4.0F,  4.0F, 4.0F, -6.0F};
+  const OwnedMatrix matrix =
+      weights(NumberType::mxfp4, 1, 16, [&](std::int64_t, std::int64_t column) { return values[column]; });
+  expect_same_bits(dequantized(matrix).view(),
+                   filled({1, 16}, [&](std::int64_t i) { return expected[i]; }).view(), "sizes");
 }
 
 TEST(Quantize, ZerosStayZeros) {

@@ -124,7 +124,8 @@ TEST(Route, GivenExpertsGetTheScoresTheyHave) {
   for (const Route& rule : {softmax_rule(), op}) {
     const Routed free = route(logits, 3, rule, {0.1F, 3.0F, 0.0F, 0.0F, 0.2F, 0.0F});
     Device device = cpu();
-    const OwnedTensor scores = filled({1, 6}, [&](std::int64_t i) { return logits[static_cast<std::size_t>(i)]; });
+    const OwnedTensor scores =
+        filled({1, 6}, [&](std::int64_t i) { return logits[static_cast<std::size_t>(i)]; });
     const OwnedTensor given = ids({1, 3}, {free.ids[2], free.ids[0], free.ids[1]});
     const OwnedTensor weights = poisoned({1, 3});
     Route forced = rule;
@@ -142,10 +143,12 @@ TEST(Route, GivenExpertsGetTheScoresTheyHave) {
 TEST(Route, GivenExpertsNeedNotBeTheBest) {
   const float two = std::log(2.0F);
   Device device = cpu();
-  const OwnedTensor scores = filled({1, 4}, [&](std::int64_t i) { return static_cast<float>(i) * two; });  // shares 1 2 4 8 of 15
+  const OwnedTensor scores =
+      filled({1, 4}, [&](std::int64_t i) { return static_cast<float>(i) * two; });  // shares 1 2 4 8 of 15
   const OwnedTensor given = ids({1, 2}, {0, 2});
   const OwnedTensor weights = poisoned({1, 2});
-  run(device, Route{.logits = scores.view(), .ids = given.view(), .weights = weights.view(), .ids_are_given = true});
+  run(device,
+      Route{.logits = scores.view(), .ids = given.view(), .weights = weights.view(), .ids_are_given = true});
   EXPECT_NEAR(weights.view().f32()[0], 1.0F / 5, 1e-6F);
   EXPECT_NEAR(weights.view().f32()[1], 4.0F / 5, 1e-6F);
 }
@@ -154,8 +157,10 @@ TEST(Route, SqrtSoftplusScores) {
   Route op;
   op.rule = RouteRule::sqrt_softplus_bias;
   op.scale = 1.5F;
-  // softplus(log(e^4 - 1)) = 4 and softplus(log(e - 1)) = 1: scores 2 and 1, chosen with a bias, weighed without.
-  const std::vector<float> logits{std::log(std::exp(4.0F) - 1.0F), -3.0F, std::log(std::exp(1.0F) - 1.0F), -4.0F};
+  // softplus(log(e^4 - 1)) = 4 and softplus(log(e - 1)) = 1: scores 2 and 1, chosen with a bias, weighed
+  // without.
+  const std::vector<float> logits{std::log(std::exp(4.0F) - 1.0F), -3.0F, std::log(std::exp(1.0F) - 1.0F),
+                                  -4.0F};
   const Routed routed = route(logits, 2, op, {0.0F, 0.0F, 5.0F, 0.0F});
   EXPECT_EQ(routed.ids, (std::vector<std::int32_t>{2, 0}));
   EXPECT_NEAR(routed.weights[0], 1.5F * 1.0F / 3.0F, 1e-6F);

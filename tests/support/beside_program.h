@@ -1,4 +1,5 @@
-// Where a library that stands in for a driver's lies: beside the test program, in the build folder and in the bundle alike.
+// Where a library that stands in for a driver's lies: beside the test program, in the build folder and in the
+// bundle alike.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// A GPU that has no place for another kernel until a time has passed: whoever returns before then has waited for nothing.
+// A GPU that has no place for another kernel until a time has passed: whoever returns before then has waited
+// for nothing.
 #pragma once
 
 #include <memory>

@@ -24,15 +24,17 @@
 namespace moetune::testing {
 
 // Every type that has tiles.
-inline constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,  NumberType::int8,
-                                            NumberType::int4, NumberType::int4_g32, NumberType::mxfp4};
+inline constexpr NumberType kTileTypes[] = {NumberType::bf16, NumberType::f16,  NumberType::fp8,
+                                            NumberType::int8, NumberType::int4, NumberType::int4_g32,
+                                            NumberType::mxfp4};
 
-// What $MOETUNE_TEST_KERNELS asks of every op: "portable": the kernels of GPUs before Hopper. Tests that compare paths choose
-// them all the same.
+// What $MOETUNE_TEST_KERNELS asks of every op: "portable": the kernels of GPUs before Hopper. Tests that
+// compare paths choose them all the same.
 inline KernelPath path_under_test() {
   const char* const asked = std::getenv("MOETUNE_TEST_KERNELS");
   if (asked != nullptr && std::string(asked) != "portable")
-    throw std::invalid_argument(std::string("MOETUNE_TEST_KERNELS=") + asked + ": accepted: portable, or unset");
+    throw std::invalid_argument(std::string("MOETUNE_TEST_KERNELS=") + asked +
+                                ": accepted: portable, or unset");
   return {.is_portable = asked != nullptr};
 }
 

@@ -40,8 +40,7 @@ RawServer::RawServer() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(socket_, any, size) != 0 || ::listen(socket_, 4) != 0 ||
-      ::getsockname(socket_, any, &size) != 0)
+  if (::bind(socket_, any, size) != 0 || ::listen(socket_, 4) != 0 || ::getsockname(socket_, any, &size) != 0)
     throw std::runtime_error("no socket on 127.0.0.1");
   url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }

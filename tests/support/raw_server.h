@@ -1,5 +1,5 @@
-// A server on a free port of the loopback interface whose every byte and every close a test decides: for what an
-// HTTP library would never do wrong by itself.
+// A server on a free port of the loopback interface whose every byte and every close a test decides: for what
+// an HTTP library would never do wrong by itself.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ class RawServer {
   class Connection {
    public:
     explicit Connection(int socket) : socket_(socket) {}
-    void read_request();   // until the blank line after its headers, or the end
+    void read_request();  // until the blank line after its headers, or the end
     void send(const std::string& bytes);
     void wait_for_more();  // until the client sends another byte (left unread) or closes
    private:

@@ -18,8 +18,8 @@
 namespace moetune::testing {
 
 // Every type a weight matrix can have.
-inline constexpr NumberType kWeightTypes[] = {NumberType::f32,  NumberType::f16,  NumberType::bf16,
-                                              NumberType::fp8,  NumberType::int8, NumberType::int4,
+inline constexpr NumberType kWeightTypes[] = {NumberType::f32,      NumberType::f16,  NumberType::bf16,
+                                              NumberType::fp8,      NumberType::int8, NumberType::int4,
                                               NumberType::int4_g32, NumberType::mxfp4};
 
 // How far a product of fast and plain arithmetic may lie apart, relative to the sum of the magnitudes added.

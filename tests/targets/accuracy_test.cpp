@@ -71,8 +71,9 @@ class TinyMoeAccuracy : public ::testing::Test {
   static void SetUpTestSuite() {
     checkpoint_ = open_checkpoint(source_dir() + "/engine/models/tiny-moe");
     const TokenSource source = calibration_tokens(*checkpoint_, "", 0);
-    reference_ = new Reference(checkpoint_, ScoredText::of(source, 64, 800),
-                               {.threads = 0, .store_folder = {}, .build = "test", .on_progress = {}, .on_message = {}});
+    reference_ = new Reference(
+        checkpoint_, ScoredText::of(source, 64, 800),
+        {.threads = 0, .store_folder = {}, .build = "test", .on_progress = {}, .on_message = {}});
   }
   static void TearDownTestSuite() {
     delete reference_;
@@ -80,11 +81,13 @@ class TinyMoeAccuracy : public ::testing::Test {
     checkpoint_.reset();
   }
 
-  static AccuracyResult accuracy_of(const std::vector<std::pair<std::string, std::string>>& settings, int sequences = 8) {
+  static AccuracyResult accuracy_of(const std::vector<std::pair<std::string, std::string>>& settings,
+                                    int sequences = 8) {
     EngineOptions options;
     for (const auto& [knob, value] : settings) set_knob(options, knob, value);
     Engine engine(checkpoint_, options, forcing_limits(reference_->text(), sequences));
-    return measure_accuracy(engine, *reference_, {.base_groups = 1, .most_groups = 1, .undecided = {}, .on_progress = {}});
+    return measure_accuracy(engine, *reference_,
+                            {.base_groups = 1, .most_groups = 1, .undecided = {}, .on_progress = {}});
   }
 
   static std::shared_ptr<const Checkpoint> checkpoint_;
@@ -104,8 +107,8 @@ TEST_F(TinyMoeAccuracy, TheReferenceAgreesWithItself) {
   EXPECT_EQ(same.metrics.at("output_snr_db").value, 200.0);
 }
 
-// A token gets the same bits whether it steps alone or beside others: on a CPU nothing else would be an error, but the
-// floor is what says so to whoever reads a report.
+// A token gets the same bits whether it steps alone or beside others: on a CPU nothing else would be an
+// error, but the floor is what says so to whoever reads a report.
 TEST_F(TinyMoeAccuracy, TheRunToRunFloorIsFarBelowEveryGate) {
   EXPECT_GE(reference_->floor_kl(), 0.0);
   EXPECT_LT(reference_->floor_kl(), 1e-6);
@@ -145,7 +148,10 @@ TEST_F(TinyMoeAccuracy, MorePositionsAreScoredOnlyWhileUndecided) {
   const int groups = reference_->text().groups();
   ASSERT_GE(groups, 2);
   const auto positions = [&](bool undecided) {
-    const AccuracyPlan plan{.base_groups = 1, .most_groups = groups, .undecided = [&](const Metrics&) { return undecided; }, .on_progress = {}};
+    const AccuracyPlan plan{.base_groups = 1,
+                            .most_groups = groups,
+                            .undecided = [&](const Metrics&) { return undecided; },
+                            .on_progress = {}};
     return measure_accuracy(engine, *reference_, plan).metrics.at("kl_mean").n;
   };
   EXPECT_EQ(positions(false), reference_->text().positions_per_group());
@@ -156,8 +162,9 @@ TEST_F(TinyMoeAccuracy, StoredReferencesGiveTheSameNumbers) {
   const TemporaryDirectory folder;
   const TokenSource source = calibration_tokens(*checkpoint_, "", 0);
   const auto reference = [&](const std::string& build) {
-    return Reference(checkpoint_, ScoredText::of(source, 64, 384),
-                     {.threads = 0, .store_folder = folder.path(), .build = build, .on_progress = {}, .on_message = {}});
+    return Reference(
+        checkpoint_, ScoredText::of(source, 64, 384),
+        {.threads = 0, .store_folder = folder.path(), .build = build, .on_progress = {}, .on_message = {}});
   };
   const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); };
   Reference computed = reference("a");

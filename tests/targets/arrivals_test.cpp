@@ -136,8 +136,8 @@ TEST_F(Arrivals, TheRateOfALongRunComesFromOne) {
   Engine engine(checkpoint_, options_with({{"prefix_cache", "off"}}), limits_of(asked, {}));
   const auto tokens_at = [&](double most_run_seconds) {
     engine.reset_stats();
-    EXPECT_NEAR(completed_per_s(engine, asked, text_, testing::one_ms_per_token, most_run_seconds), 6.0 / 0.096,
-                1e-6);
+    EXPECT_NEAR(completed_per_s(engine, asked, text_, testing::one_ms_per_token, most_run_seconds),
+                6.0 / 0.096, 1e-6);
     return engine.stats().tokens;
   };
   EXPECT_EQ(tokens_at(0.3), 2 * tokens_at(0.2));

@@ -39,7 +39,8 @@ TEST(BlockRatio, ConstantRatioHasNoSpread) {
 
 TEST(BlockRatio, OneBlockKnowsNothing) { EXPECT_TRUE(std::isinf(block_mean(std::array{1.0, 2.0}, 4).high)); }
 
-// Positions that repeat themselves 16 times carry a sixteenth of the information: blocks see it, single positions do not.
+// Positions that repeat themselves 16 times carry a sixteenth of the information: blocks see it, single
+// positions do not.
 TEST(BlockRatio, BlocksWidenTheIntervalOfAlikeNeighbours) {
   std::vector<double> values;
   for (int i = 0; i < 64; ++i) values.insert(values.end(), 16, (i * 7919 % 64) / 64.0);

@@ -46,7 +46,8 @@ TEST(Divergence, LargeLogitsDoNotOverflow) {
 
 TEST(Divergence, WhatIsNotFiniteIsNotANumber) {
   const std::array reference = {1.0F, 2.0F, 3.0F};
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()})
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()})
     for (std::size_t place = 0; place < 3; ++place) {
       std::array logits = reference;
       logits[place] = bad;

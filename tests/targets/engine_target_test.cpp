@@ -1,4 +1,5 @@
-// The engine target: from a configuration to the metrics of the contract, and the outcomes of those that cannot run.
+// The engine target: from a configuration to the metrics of the contract, and the outcomes of those that
+// cannot run.
 #include "tuner/targets/engine_target.h"
 
 #include <gtest/gtest.h>
@@ -52,12 +53,14 @@ TEST(EngineTargetSetup, SurvivesItsTripToTheWorker) {
 }
 
 TEST(EngineTargetSetup, OptionsComeFromTheKnobTable) {
-  const EngineOptions options = options_of({{{"top_k", "3"}, {"expert_quant", "int4"}, {"expert_cache", "0.5"}}}, DeviceKind::cpu, 2);
+  const EngineOptions options =
+      options_of({{{"top_k", "3"}, {"expert_quant", "int4"}, {"expert_cache", "0.5"}}}, DeviceKind::cpu, 2);
   EXPECT_EQ(options.top_k, 3);
   EXPECT_EQ(options.expert_quant, NumberType::int4);
   EXPECT_EQ(options.expert_cache_fraction, 0.5);
   EXPECT_EQ(options.cpu_threads, 2);
-  EXPECT_TRUE(has_text(message_of<InputError>([] { options_of({{{"topk", "3"}}}, DeviceKind::cpu, 0); }), "topk"));
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([] { options_of({{{"topk", "3"}}}, DeviceKind::cpu, 0); }), "topk"));
 }
 
 TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {
@@ -66,9 +69,9 @@ TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {
   EngineTarget target(setup, {});
   const TargetResult result = measure(target, {{"top_k", "7"}, {"expert_cache", "0.5"}});
   ASSERT_EQ(result.outcome, Outcome::ok) << result.reason;
-  for (const char* name : {"tpot_ms", "ttft_ms", "tokens_per_s", "kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio",
-                           "route_flip_rate", "router_mass", "output_snr_db", "cache_hit", "device_bytes", "host_bytes",
-                           "usd_per_mtok"})
+  for (const char* name : {"tpot_ms", "ttft_ms", "tokens_per_s", "kl_mean", "kl_p99", "top1_agreement",
+                           "perplexity_ratio", "route_flip_rate", "router_mass", "output_snr_db", "cache_hit",
+                           "device_bytes", "host_bytes", "usd_per_mtok"})
     EXPECT_TRUE(result.metrics.contains(name)) << name;
   EXPECT_EQ(result.metrics.at("kl_mean").n, 4096);
   EXPECT_GT(result.metrics.at("kl_mean").value, 0.001);
@@ -76,7 +79,8 @@ TEST_F(EngineTargetTest, MeasuresEveryMetricOfTheContract) {
   EXPECT_LT(result.metrics.at("cache_hit").value, 1.0);
   EXPECT_GT(result.metrics.at("host_bytes").value, 0.0);
   // 3.6 USD an hour are 0.001 a second.
-  EXPECT_NEAR(result.metrics.at("usd_per_mtok").value, 1000.0 / result.metrics.at("tokens_per_s").value, 1e-6);
+  EXPECT_NEAR(result.metrics.at("usd_per_mtok").value, 1000.0 / result.metrics.at("tokens_per_s").value,
+              1e-6);
 
   // Where experts lie does not change the output: it is not scored again.
   const TargetResult resident = measure(target, {{"top_k", "7"}, {"expert_cache", "1"}});
@@ -114,7 +118,8 @@ TEST_F(EngineTargetTest, WhatCannotRunIsAnOutcomeWithAReason) {
   EXPECT_EQ(measure(target, {{"expert_cache", "0.25"}}).outcome, Outcome::ok) << "the target stays usable";
 }
 
-// Rules that change the routing are judged like a number type, rerouting with the cache as it is when it is timed.
+// Rules that change the routing are judged like a number type, rerouting with the cache as it is when it is
+// timed.
 TEST_F(EngineTargetTest, RoutingRulesAreJudgedLikeQuantization) {
   EngineTarget target(setup_for("engine/models/tiny-moe"), {});
   const auto metrics_of = [&](const std::map<std::string, std::string>& values) {
@@ -166,7 +171,8 @@ TEST_F(EngineTargetTest, SyntheticModelsHaveStandInsForAccuracy) {
     EngineTarget target(setup, {});
     const TargetResult own = measure(target, {});
     ASSERT_EQ(own.outcome, Outcome::ok) << model << ": " << own.reason;
-    for (const char* unknown : {"kl_mean", "kl_p99", "kl_floor", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+    for (const char* unknown :
+         {"kl_mean", "kl_p99", "kl_floor", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
       EXPECT_FALSE(own.metrics.contains(unknown)) << model << ": " << unknown;
     EXPECT_GT(own.metrics.at("output_snr_db").value, 150.0) << model;
     const TargetResult quantized = measure(target, {{"dense_quant", "int8"}});
@@ -238,7 +244,8 @@ TEST_F(EngineTargetTest, ADefaultThatIsTooSlowForARateLeavesItToTheNext) {
   ASSERT_EQ(first.outcome, Outcome::ok) << first.reason;
   const ArrivalRate rate = read_arrival_rate(setup.study_folder);
   EXPECT_GT(rate.per_s, 0.0);
-  EXPECT_TRUE(rate.note.starts_with("0.8 of what top_k=2 completes, not of the default configuration: one run"))
+  EXPECT_TRUE(
+      rate.note.starts_with("0.8 of what top_k=2 completes, not of the default configuration: one run"))
       << rate.note;
   EngineTarget next(setup, {});
   const TargetResult second = measure(next, {{"top_k", "3"}});
@@ -249,7 +256,8 @@ TEST_F(EngineTargetTest, ADefaultThatIsTooSlowForARateLeavesItToTheNext) {
 }
 
 TEST_F(EngineTargetTest, ABadModelIsTheSetupsFault) {
-  EXPECT_TRUE(has_text(message_of<InputError>([] { EngineTarget(setup_for("tests/golden"), {}); }), "config.json"));
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([] { EngineTarget(setup_for("tests/golden"), {}); }), "config.json"));
 }
 
 // Another workload of the same model: nothing is loaded, nothing is scored again.
@@ -265,7 +273,8 @@ TEST_F(EngineTargetTest, TakesOverAnotherWorkload) {
   ASSERT_EQ(after.outcome, Outcome::ok) << after.reason;
   EXPECT_EQ(words_.find("loading"), std::string::npos) << words_;
   EXPECT_EQ(after.metrics.at("kl_mean").value, before.metrics.at("kl_mean").value);
-  EXPECT_GT(after.metrics.at("device_bytes").value, before.metrics.at("device_bytes").value) << "three contexts need more";
+  EXPECT_GT(after.metrics.at("device_bytes").value, before.metrics.at("device_bytes").value)
+      << "three contexts need more";
 
   EngineTargetSetup other = setup;
   other.threads = 1;

@@ -1,4 +1,5 @@
-// Reference logits on disk: what is written comes back, what is damaged or foreign does not, and the oldest make room.
+// Reference logits on disk: what is written comes back, what is damaged or foreign does not, and the oldest
+// make room.
 #include "tuner/targets/reference_store.h"
 
 #include <algorithm>

@@ -14,7 +14,9 @@ namespace moetune {
 namespace {
 
 TokenSource counting(std::int64_t tokens) {
-  TokenSource text{.from_text = true, .description = "numbers", .ids = std::vector<std::int32_t>(static_cast<std::size_t>(tokens))};
+  TokenSource text{.from_text = true,
+                   .description = "numbers",
+                   .ids = std::vector<std::int32_t>(static_cast<std::size_t>(tokens))};
   std::iota(text.ids.begin(), text.ids.end(), 0);
   return text;
 }
@@ -30,8 +32,10 @@ TEST(ScoredText, WindowsAreConsecutiveTokensAndDoNotOverlap) {
     for (int slot = 0; slot < ScoredText::windows_per_group; ++slot) {
       const auto window = text.window(group, slot);
       ASSERT_EQ(window.size(), 273U);
-      for (std::size_t i = 0; i < window.size(); ++i) EXPECT_EQ(window[i], window[0] + static_cast<std::int32_t>(i));
-      for (const std::int32_t token : window) EXPECT_TRUE(seen.insert(token).second) << token << " is scored twice";
+      for (std::size_t i = 0; i < window.size(); ++i)
+        EXPECT_EQ(window[i], window[0] + static_cast<std::int32_t>(i));
+      for (const std::int32_t token : window)
+        EXPECT_TRUE(seen.insert(token).second) << token << " is scored twice";
     }
 }
 

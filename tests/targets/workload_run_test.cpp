@@ -48,7 +48,9 @@ TEST_F(WorkloadRun, ARunThatCannotEndInTimeIsGivenUpAtItsFirstSteps) {
     return message_of<RunTooLong>(
         [&] { run_workload(engine, workload, text_, 0, one_ms_per_token, most_seconds); });
   };
-  EXPECT_EQ(words_at(2.9), "one run of the workload takes 3.03 s or more, as a step of decoding takes 3 ms, and may take 2.9 s");
+  EXPECT_EQ(
+      words_at(2.9),
+      "one run of the workload takes 3.03 s or more, as a step of decoding takes 3 ms, and may take 2.9 s");
   EXPECT_LE(engine.stats().tokens, 60) << "30 of prompts, and what the first steps of decoding take";
   EXPECT_EQ(words_at(0.02), "one run of the workload has spent 0.024 s on prompts and may take 0.02 s");
   EXPECT_NO_THROW(run_workload(engine, workload, text_, 0, one_ms_per_token, 3.1));

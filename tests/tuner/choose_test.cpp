@@ -53,7 +53,8 @@ struct InventedRun {
     return trial;
   }
   Recommendation choice() const {
-    return choose({trials, gate_named(gate), objectives, default_configuration, accuracy_parameters(), slo, slo_required});
+    return choose({trials, gate_named(gate), objectives, default_configuration, accuracy_parameters(), slo,
+                   slo_required});
   }
 };
 
@@ -304,13 +305,16 @@ TEST(Choose, ARequiredServiceLevelThatNothingKeepsRecommendsNothing) {
   run.slo_required = true;
   run.add({}, 0.50, 0.01, 0.0, 1.0).metrics["tpot_ms"].p99 = 0.9;
   run.add({{"top_k", "7"}}, 0.60, 0.01, 0.001).metrics["tpot_ms"].p99 = 0.7;
-  run.add({{"expert_quant", "int4"}}, 0.20, 0.01, 2.1, 0.4).metrics["tpot_ms"].p99 = 0.3;  // too inaccurate to count
+  run.add({{"expert_quant", "int4"}}, 0.20, 0.01, 2.1, 0.4).metrics["tpot_ms"].p99 =
+      0.3;  // too inaccurate to count
   const Recommendation choice = run.choice();
   EXPECT_EQ(choice.verdict, Verdict::nothing_keeps_slo);
   EXPECT_FALSE(choice.trial);
   EXPECT_TRUE(has_text(choice.reason, "none of 2 acceptable configurations keeps the service level"));
-  EXPECT_TRUE(has_text(choice.reason, "The nearest, top_k 7: 0.600 ms per token (0.590-0.610), misses the service level tpot_p99 <= "
-                                      "0.5 ms: 0.700 ms."));
+  EXPECT_TRUE(
+      has_text(choice.reason,
+               "The nearest, top_k 7: 0.600 ms per token (0.590-0.610), misses the service level tpot_p99 <= "
+               "0.5 ms: 0.700 ms."));
   run.add({{"top_k", "6"}}, 0.70, 0.01, 0.001).metrics["tpot_ms"].p99 = 0.4;
   EXPECT_EQ(run.choice().trial, 3) << "slower, but it keeps the level";
 }

@@ -214,7 +214,8 @@ TEST(NightlyCheck, RoundsThatAreAllAlikeButForOneChangeOfPaceAreNotCountedAsMany
   NightlyInput input = night(1.5, 1.0, 1.0);
   const auto with_a_change = [](double value) {
     std::vector<double> rounds;
-    for (int round = 0; round < 20; ++round) rounds.push_back(value * (round < 10 ? 1.0 : 1.4) + 0.001 * round);
+    for (int round = 0; round < 20; ++round)
+      rounds.push_back(value * (round < 10 ? 1.0 : 1.4) + 0.001 * round);
     return rounds;
   };
   input.points[0].rounds_then = with_a_change(9.0);
@@ -232,13 +233,15 @@ TEST(JudgeNightly, ABaselineMeasuredBesideOtherWorkIsNothingToCompareTimesWith) 
   input.other_work_then = {"cc1plus (process 7, 1.20 cores)"};
   const NightlyResult result = judge_nightly(input);
   EXPECT_EQ(result.verdict, NightlyVerdict::indeterminate);
-  EXPECT_NE(result.reason.find("beside other work (cc1plus (process 7, 1.20 cores))"), std::string::npos) << result.reason;
+  EXPECT_NE(result.reason.find("beside other work (cc1plus (process 7, 1.20 cores))"), std::string::npos)
+      << result.reason;
   input.points[0].failure = "crashed: SIGSEGV";
   EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::regression) << "that depends on no time";
   input.points[0].failure.clear();
   input.points[0].rounds_beside = input.points[0].rounds_now;
   compare_rounds(input.points, input.objective);
-  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::ok) << "the baseline's program ran in the same passes";
+  EXPECT_EQ(judge_nightly(input).verdict, NightlyVerdict::ok)
+      << "the baseline's program ran in the same passes";
 }
 
 // top_k differs alone between baseline and runner-up, expert_quant alone between runner-up and default.

@@ -60,7 +60,8 @@ TEST(PairedSlowdown, FiveRoundsHaveNoInterval) {
   EXPECT_EQ(rounds_needed(paired_slowdown(five, five), threshold), 6);
 }
 
-// Ranks would give one from three rounds on: against twenty, three that shared a mood look like a change beyond doubt.
+// Ranks would give one from three rounds on: against twenty, three that shared a mood look like a change
+// beyond doubt.
 TEST(SlowdownSince, FiveRoundsOfEitherNightHaveNoInterval) {
   const std::vector<double> many{1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.0, 1.01, 0.99, 1.03, 0.97};
   const std::vector<double> few(5, 1.4);

@@ -170,7 +170,8 @@ TEST(MedianOfSeries, ComesFromBlocksWhereNeighboursAreAlike) {
   EXPECT_EQ(few.effective, 5.0);
 }
 
-// Five levels that differ by a factor of 4 each: with their own standard error the interval would begin below 0.
+// Five levels that differ by a factor of 4 each: with their own standard error the interval would begin below
+// 0.
 TEST(MedianOfSeries, OfTimesEndsAboveZero) {
   std::vector<double> times;
   for (int i = 0; i < 100; ++i) times.push_back(std::pow(4.0, i / 20 - 2));

@@ -90,7 +90,8 @@ TEST(TrialLog, ARecordingOfNothingIsRefused) {
     const std::string text = log_text(2) + to_log_line(recording);
     return message_of<InputError>([&] { parse_trial_log(text, "t"); });
   };
-  EXPECT_TRUE(has_text(objection(example_recording(2)), "t:3: trial number 2 (accepted: one of the trials before it"));
+  EXPECT_TRUE(has_text(objection(example_recording(2)),
+                       "t:3: trial number 2 (accepted: one of the trials before it"));
   Trial other = example_recording(1);
   other.configuration.values["top_k"] = "1";
   EXPECT_TRUE(has_text(objection(other), "that of trial 1, which is measured again"));

@@ -167,7 +167,8 @@ TEST_F(TrialRunnerTest, AHangTimesOutAndSaysWhatItWasAt) {
   ASSERT_TRUE(trial);
   EXPECT_EQ(trial->outcome, Outcome::timed_out);
   EXPECT_EQ(trial->reason, "no result within 2 s; in flight: SyntheticHang; it was at: synthetic: measuring");
-  EXPECT_FALSE(has_text(messages, "in flight")) << "an answer to the tuner, not one of the worker's own lines";
+  EXPECT_FALSE(has_text(messages, "in flight"))
+      << "an answer to the tuner, not one of the worker's own lines";
   EXPECT_GE(trial->seconds, 2.0);
   EXPECT_EQ(measurements(), 1) << "not tried again: it would only take as long";
   EXPECT_TRUE(children_of(::getpid()).empty());

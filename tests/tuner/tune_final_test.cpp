@@ -85,7 +85,9 @@ TEST_F(FinalRoundTest, RecordsWhereTheTimeGoesInProcessesOfTheirOwn) {
 }
 
 TEST_F(FinalRoundTest, NothingIsRecordedWhereItCannotBe) {
-  request.to_record = [](std::span<const Trial>, std::span<const Trial>) { return std::vector<std::int64_t>{2, 0}; };
+  request.to_record = [](std::span<const Trial>, std::span<const Trial>) {
+    return std::vector<std::int64_t>{2, 0};
+  };
   request.recording_setup = {{"fail", {{{"when", nlohmann::json::object()}, {"how", "infeasible"}}}}};
   search();
   const std::vector<Trial> recordings = read_trial_log(log_file).recordings;

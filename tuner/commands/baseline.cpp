@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 Baseline read_baseline(const std::string& path, const std::string& model) {
   const std::string accepted = fmt::format(
-      "a profile, the run directory it lies in, or a name of 'moetune list profiles'; 'moetune tune{} --run runs/baseline' makes one",
+      "a profile, the run directory it lies in, or a name of 'moetune list profiles'; 'moetune tune{} --run "
+      "runs/baseline' makes one",
       model.empty() ? "" : " --model " + shell_word(model));
   if (path.empty()) throw InputError("--baseline", "no profile is given", accepted);
   std::string file = fs::is_directory(path) ? path + "/profile.json" : path;

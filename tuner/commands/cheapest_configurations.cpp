@@ -56,8 +56,7 @@ std::vector<Configuration> cheapest_configurations(const Study& study, const Sea
     const double share = resident_share(study.model, options_of(configuration, study.device, 0));
     Ranked& one = ranked.emplace_back();
     one.rank = rank;
-    one.floor =
-        floor_ms(step_bytes(study.model, configuration, study.workload, study.device, share), rates);
+    one.floor = floor_ms(step_bytes(study.model, configuration, study.workload, study.device, share), rates);
     one.misses_level = limit_ms > 0.0 && one.floor > limit_ms;
     one.changes_of_output = changes_of_output(configuration, default_configuration);
     one.stays_unrecommended = must_keep_accuracy && !keeps_accuracy(configuration, default_configuration);

@@ -13,9 +13,9 @@
 
 namespace moetune {
 
-// At most so many, best first: what may be recommended (accuracy unknown: what keeps the default's own, unless the
-// gate is open), then what may keep a service level about the time per token, then what changes the output in
-// fewer ways, then the lower floor. Empty for a made-up study.
+// At most so many, best first: what may be recommended (accuracy unknown: what keeps the default's own,
+// unless the gate is open), then what may keep a service level about the time per token, then what changes
+// the output in fewer ways, then the lower floor. Empty for a made-up study.
 std::vector<Configuration> cheapest_configurations(const Study& study, const SearchSpace& space,
                                                    const LegalSet& legal,
                                                    const Configuration& default_configuration,

@@ -72,8 +72,10 @@ NightlyInput input_of(const CiOptions& options, const Baseline& baseline, const 
 std::string too_few_rounds(const LaunchProfile& profile) {
   if (std::ssize(profile.recommended.rounds) >= fewest_rounds) return "";
   return fmt::format(
-      "the baseline holds {} of its final round and {} are the fewest that times can be judged by: this check can find "
-      "failures and lost accuracy, no slowdown. A tune with a larger --budget, or --retune here, makes one that can be "
+      "the baseline holds {} of its final round and {} are the fewest that times can be judged by: this "
+      "check can find "
+      "failures and lost accuracy, no slowdown. A tune with a larger --budget, or --retune here, makes one "
+      "that can be "
       "checked; --baseline-program needs none",
       counted(profile.recommended.rounds.size(), "round"), fewest_rounds);
 }
@@ -105,11 +107,13 @@ ExitCode run_ci(CiOptions options) {
   for (const std::string& remark : study.remarks) console.log(remark);
   for (const std::string& warning : study.warnings) console.warn(warning);
 
-  if (const std::string words = too_few_rounds(baseline.profile); !words.empty() && options.baseline_program.empty())
+  if (const std::string words = too_few_rounds(baseline.profile);
+      !words.empty() && options.baseline_program.empty())
     console.warn(words);
 
   if (options.judges_beside_other_work && !baseline.profile.other_work.empty())
-    console.warn(fmt::format("judged although other work ran beside the baseline: {}", fmt::join(baseline.profile.other_work, ", ")));
+    console.warn(fmt::format("judged although other work ran beside the baseline: {}",
+                             fmt::join(baseline.profile.other_work, ", ")));
 
   NightlyRecord record;
   record.started = utc_now();

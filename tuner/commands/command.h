@@ -34,8 +34,8 @@ Command add_confirm_command(CLI::App& program);
 // program: complete before either of them runs.
 Command add_man_command(CLI::App& program);          // prints the man page
 Command add_completions_command(CLI::App& program);  // prints completions for a shell
-Command add_worker_command(CLI::App& program);     // hidden: `tune` and `measure` start it
-Command add_gpu_probe_command(CLI::App& program);  // hidden: prints what GPU is here, for choose_device()
+Command add_worker_command(CLI::App& program);       // hidden: `tune` and `measure` start it
+Command add_gpu_probe_command(CLI::App& program);    // hidden: prints what GPU is here, for choose_device()
 
 // Those of the contract that this build does not have: they say so.
 std::vector<Command> add_later_commands(CLI::App& program);

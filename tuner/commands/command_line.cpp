@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include "engine/facts/error.h"
 #include "moetune/build_info.h"
@@ -22,14 +22,16 @@ namespace moetune {
 namespace {
 
 constexpr auto footer =
-    "Exit codes: 0 done, 1 our fault, 2 usage or bad input, 3 regression, 4 no feasible configuration, 5 indeterminate, "
+    "Exit codes: 0 done, 1 our fault, 2 usage or bad input, 3 regression, 4 no feasible configuration, 5 "
+    "indeterminate, "
     "6 not comparable, 130 interrupted with state saved.\n\n"
     "Start with 'moetune tune': it needs no options, and tunes the embedded model on this machine.";
 
 std::string version_text() {
-  return fmt::format("moetune {} ({}, {}, {}, {})", build_info::version, build_info::commit, build_info::build_type,
-                     build_info::compiler,
-                     build_info::has_cuda ? fmt::format("CUDA {}", build_info::cuda_version) : std::string("CPU only"));
+  return fmt::format(
+      "moetune {} ({}, {}, {}, {})", build_info::version, build_info::commit, build_info::build_type,
+      build_info::compiler,
+      build_info::has_cuda ? fmt::format("CUDA {}", build_info::cuda_version) : std::string("CPU only"));
 }
 
 void print_line(std::FILE* stream, const std::string& text) { fmt::print(stream, "{}\n", text); }
@@ -40,12 +42,15 @@ ExitCode fail(ExitCode code, const std::string& message) {
   return code;
 }
 
-// `--explain --some-flag`: the value of this option is a flag of another program, which CLI11 would take for one of ours.
+// `--explain --some-flag`: the value of this option is a flag of another program, which CLI11 would take for
+// one of ours.
 std::vector<std::string> with_flag_values(const std::vector<std::string>& words, const std::string& option) {
   std::vector<std::string> joined;
   for (const std::string& word : words) {
-    if (!joined.empty() && joined.back() == option && word.starts_with('-')) joined.back() += "=" + word;
-    else joined.push_back(word);
+    if (!joined.empty() && joined.back() == option && word.starts_with('-'))
+      joined.back() += "=" + word;
+    else
+      joined.push_back(word);
   }
   return joined;
 }
@@ -67,7 +72,9 @@ void add_help_all(Command& command) {
 }
 
 ExitCode parse_and_run(int argc, char** argv) {
-  CLI::App program("moetune measures a Mixture-of-Experts model on this machine under many configurations and recommends one.");
+  CLI::App program(
+      "moetune measures a Mixture-of-Experts model on this machine under many configurations and recommends "
+      "one.");
   program.name("moetune")->footer(footer)->formatter(help_formatter());
   program.set_version_flag("--version", version_text(), "Print version, commit and build, and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
@@ -77,12 +84,23 @@ ExitCode parse_and_run(int argc, char** argv) {
   std::vector<std::string> as_typed(argv, argv + argc);
   std::vector<std::string> words = with_flag_values(as_typed, "--explain");
   if (!as_typed.empty()) as_typed.front() = "moetune";
-  std::vector<Command> commands = {add_tune_command(program, as_typed), add_measure_command(program), add_logits_command(program),
-                                   add_trace_command(program), add_tax_command(program), add_doctor_command(program), add_compare_command(program),
-                                   add_report_command(program), add_list_command(program),    add_validate_command(program),
-                                   add_ci_command(program, as_typed), add_export_command(program), add_confirm_command(program),
-                                   add_man_command(program), add_completions_command(program),
-                                   add_worker_command(program), add_gpu_probe_command(program)};
+  std::vector<Command> commands = {add_tune_command(program, as_typed),
+                                   add_measure_command(program),
+                                   add_logits_command(program),
+                                   add_trace_command(program),
+                                   add_tax_command(program),
+                                   add_doctor_command(program),
+                                   add_compare_command(program),
+                                   add_report_command(program),
+                                   add_list_command(program),
+                                   add_validate_command(program),
+                                   add_ci_command(program, as_typed),
+                                   add_export_command(program),
+                                   add_confirm_command(program),
+                                   add_man_command(program),
+                                   add_completions_command(program),
+                                   add_worker_command(program),
+                                   add_gpu_probe_command(program)};
   for (Command& command : commands) add_help_all(command);
   for (Command& later : add_later_commands(program)) commands.push_back(std::move(later));
 
@@ -113,7 +131,8 @@ int run_command_line(int argc, char** argv) {
   try {
     code = parse_and_run(argc, argv);
     // Results that did not reach a full disk or a closed pipe must not look like success.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) code = fail(ExitCode::our_fault, "cannot write to standard output");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      code = fail(ExitCode::our_fault, "cannot write to standard output");
   } catch (const InputError& error) {
     code = fail(ExitCode::bad_input, error.what());
   } catch (const NoFeasibleConfiguration& error) {

@@ -1,4 +1,5 @@
-// The program's command line: picks the subcommand, runs it, turns every failure into one message and an exit code.
+// The program's command line: picks the subcommand, runs it, turns every failure into one message and an exit
+// code.
 #pragma once
 
 namespace moetune {

@@ -125,7 +125,8 @@ class Comparing {
         price.source =
             "rent from --usd-per-hour" + (price.source.empty() ? "" : "; otherwise " + price.source);
       }
-      comparison.boxes.push_back(compared(source.profile, source.name, price, known == nullptr ? 0 : known->memory_bytes));
+      comparison.boxes.push_back(
+          compared(source.profile, source.name, price, known == nullptr ? 0 : known->memory_bytes));
     }
     for (const std::string& name : options_.with) add_predicted(comparison, box_named(boxes_, name));
     if (sources_.size() == 1 && options_.with.empty()) add_nearest(comparison);

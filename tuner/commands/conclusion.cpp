@@ -36,7 +36,8 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
   workload.name = report.request.workload;
   if (report.request.conditions.contains("workload"))
     workload = workload_from_json(conditions.object("workload"), conditions.place("workload"));
-  if (!report.request.slo.empty()) workload.slo = parse_slo(report.request.slo);  // what was asked, not the workload's own
+  if (!report.request.slo.empty())
+    workload.slo = parse_slo(report.request.slo);  // what was asked, not the workload's own
   const ProfileContext context{
       .model = report.request.model,
       .model_hash = report.request.model_hash,
@@ -48,7 +49,8 @@ LaunchProfile profile_of(const RunReport& report, const Recommendation& recommen
       .searcher = report.request.searcher,
       .seed = report.request.seed,
       .default_configuration = configuration_from_json(report.request.default_configuration, request)};
-  LaunchProfile profile = make_launch_profile(context, recommendation, pareto_front(report.trials, report.objectives), report.trials);
+  LaunchProfile profile = make_launch_profile(context, recommendation,
+                                              pareto_front(report.trials, report.objectives), report.trials);
   if (!report.trials.empty()) profile.measured_at = report.trials.front().started;
   profile.other_work = report.other_work;
   if (!recommendation.final_round) return profile;
@@ -146,7 +148,8 @@ std::vector<std::int64_t> worth_recording(const ChoiceInput& input) {
   constexpr std::size_t most = 6;
   std::vector<std::int64_t> numbers;
   const auto add = [&](std::int64_t number) {
-    if (numbers.size() < most && std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+    if (numbers.size() < most && std::ranges::find(numbers, number) == numbers.end())
+      numbers.push_back(number);
   };
   if (const auto recommended = choose(input).trial) add(*recommended);
   if (!input.trials.empty() && input.trials.front().outcome == Outcome::ok) add(0);
@@ -170,9 +173,11 @@ Conclusion look_at(const std::string& run_path, const std::string& gate) {
 std::string Conclusion::text() const {
   const auto paragraph = [](const std::string& words) { return wrapped(words, 80, 0) + "\n"; };
   std::string text;
-  if (const auto note = report.request.conditions.find("model_note"); note != report.request.conditions.end() && note->is_string())
+  if (const auto note = report.request.conditions.find("model_note");
+      note != report.request.conditions.end() && note->is_string())
     text += paragraph(report.request.model + ": " + note->get<std::string>() + ".");
-  if (const auto note = report.request.conditions.find("pauses"); note != report.request.conditions.end() && note->is_string())
+  if (const auto note = report.request.conditions.find("pauses");
+      note != report.request.conditions.end() && note->is_string())
     text += paragraph("The workload's time: " + note->get<std::string>() + ".");
   if (!report.verdict.caution.empty()) text += paragraph(report.verdict.caution);
   text += paragraph(report.verdict.reason);
@@ -210,14 +215,19 @@ std::string save_profile(const nlohmann::json& profile, std::int64_t device_memo
   if (root.empty()) root = "profiles";
   const auto plain = [](std::string name) {
     for (char& letter : name)
-      if (!(std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '.' || letter == '_')) letter = '-';
+      if (!(std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '.' ||
+            letter == '_'))
+        letter = '-';
     return name;
   };
-  std::string box = parsed.hardware.gpu_count > 0 ? fmt::format("{}-x{}", plain(parsed.hardware.device), parsed.hardware.gpu_count)
-                                                  : std::string("cpu");
-  if (device_memory_bytes > 0) box += fmt::format("-{:g}GiB", static_cast<double>(device_memory_bytes) / (std::int64_t{1} << 30));
+  std::string box = parsed.hardware.gpu_count > 0
+                        ? fmt::format("{}-x{}", plain(parsed.hardware.device), parsed.hardware.gpu_count)
+                        : std::string("cpu");
+  if (device_memory_bytes > 0)
+    box += fmt::format("-{:g}GiB", static_cast<double>(device_memory_bytes) / (std::int64_t{1} << 30));
   for (char& letter : box)
-    if (letter != 'G' && letter != 'B') letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (letter != 'G' && letter != 'B')
+      letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   const fs::path file = fs::path(root) / box / plain(parsed.model) / (plain(parsed.workload.name) + ".json");
   std::error_code failed;
   fs::create_directories(file.parent_path(), failed);

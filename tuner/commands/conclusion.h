@@ -1,5 +1,5 @@
-// What a run comes to: front, verdict, profile and the files that hold them, all from the run directory. `tune` ends with
-// it and `report` makes it again. Start at conclude().
+// What a run comes to: front, verdict, profile and the files that hold them, all from the run directory.
+// `tune` ends with it and `report` makes it again. Start at conclude().
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ struct Conclusion {
 // What choose() and finalists() go by in this run. It refers to the report.
 ChoiceInput choice_input(const RunReport& report);
 
-// Whose time is worth recording, the most important first: what is recommended, the default, the other finalists, then
-// the front by the first objective; a few.
+// Whose time is worth recording, the most important first: what is recommended, the default, the other
+// finalists, then the front by the first objective; a few.
 std::vector<std::int64_t> worth_recording(const ChoiceInput& input);
 
 // Writes front.json, front.csv, report.md, report.html and profile.json into the run. Throws InputError (not
@@ -39,8 +39,9 @@ Conclusion conclude(const std::string& run_path, const std::string& gate);
 // asked for. Under another gate than that nothing is written: a look is no decision.
 Conclusion look_at(const std::string& run_path, const std::string& gate);
 
-// Copies a profile into the registry: profiles/<device>-x<count>/<model>/<workload>.json, <device>-x<count>-24GiB where
-// device_memory_bytes (0: no limit) held it to less than the device has. Returns the file.
+// Copies a profile into the registry: profiles/<device>-x<count>/<model>/<workload>.json,
+// <device>-x<count>-24GiB where device_memory_bytes (0: no limit) held it to less than the device has.
+// Returns the file.
 std::string save_profile(const nlohmann::json& profile, std::int64_t device_memory_bytes);
 
 // "tpot_p99=20ms". Throws InputError with the metrics there are.

@@ -56,7 +56,9 @@ Table box_table(const BoxFacts& box) {
                         known(gpu.most_pcie_width), known(gpu.nvlinks), known(gpu.numa_node)));
     for (const GpuPeer& peer : gpu.peers)
       add("", fmt::format("to {}: {}, over PCIe {}", peer.bus_id,
-                          !peer.nvlink ? "NVLink not known" : *peer.nvlink ? "NVLink" : "no NVLink",
+                          !peer.nvlink   ? "NVLink not known"
+                          : *peer.nvlink ? "NVLink"
+                                         : "no NVLink",
                           peer.path.empty() ? "not known" : peer.path));
     add("", fmt::format(
                 "kernels run {} % of the time, the link carries {} GB/s, {} C, ECC {}, {} uncorrected errors",

@@ -140,7 +140,8 @@ ExitCode run_export(ExportOptions options) {
   std::ranges::replace(service, '.', '-');
   check_text("--image", options.image);
   if (std::ranges::any_of(options.image, [](unsigned char c) { return std::isspace(c); }))
-    throw InputError("--image", "'" + printable(options.image) + "'", "one image, such as vllm/vllm-openai:v0.29.0");
+    throw InputError("--image", "'" + printable(options.image) + "'",
+                     "one image, such as vllm/vllm-openai:v0.29.0");
   ContainerFacts container{.image = options.image.empty() ? table.image : options.image,
                            .listen = table.listen,
                            .port = table.port,
@@ -164,7 +165,8 @@ ExitCode run_export(ExportOptions options) {
   const ExitCode code = options.check ? check_installed(command, table, options.console) : ExitCode::done;
   std::string text = export_text(command, options.console.json ? ExportFormat::json : format, container);
   while (text.ends_with('\n')) text.pop_back();
-  fmt::print("{}\n", text);  // also with --json: caution comes first, which Console::document() would sort away
+  fmt::print("{}\n",
+             text);  // also with --json: caution comes first, which Console::document() would sort away
   return code;
 }
 

@@ -48,7 +48,8 @@ std::map<std::string, RestingPower> power_of_resting_gpus() {
     cards.push_back([power = std::make_shared<GpuPower>(gpu.bus_id)] { return power->look(); });
   }
   const std::vector<RestingPower> found = power_at_rest(
-      cards, [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }, rest_step, rest_patience);
+      cards, [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }, rest_step,
+      rest_patience);
   std::map<std::string, RestingPower> resting;
   for (std::size_t i = 0; i < found.size(); ++i) resting[bus_ids[i]] = found[i];
   return resting;
@@ -97,9 +98,9 @@ double rate(const JsonFields& fields, const char* name) {
 }
 
 GpuReport report_from_json(const JsonFields& fields) {
-  fields.only({"name", "bus_id", "count", "memory_bytes", "free_bytes", "compute_capability", "multiprocessors",
-               "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s", "pageable_gb_per_s",
-               "idle_watts", "idle_problem", "power_limit_watts", "power_problem"});
+  fields.only({"name", "bus_id", "count", "memory_bytes", "free_bytes", "compute_capability",
+               "multiprocessors", "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s",
+               "pageable_gb_per_s", "idle_watts", "idle_problem", "power_limit_watts", "power_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
   facts.name = fields.text("name");
@@ -129,7 +130,8 @@ void hold_gpu(const std::string& bus_id) {
   lock = wait_for_device(
       bus_id, lock_holder,
       [&](const std::string& other) {
-        fmt::print(stderr, "moetune: GPU {} is in use by {}: waiting until it ends (Ctrl-C gives up)\n", bus_id, other);
+        fmt::print(stderr, "moetune: GPU {} is in use by {}: waiting until it ends (Ctrl-C gives up)\n",
+                   bus_id, other);
       },
       [] { return false; });
 }
@@ -163,7 +165,8 @@ nlohmann::json to_json_value(const GpuAnswer& answer) {
 GpuAnswer gpu_answer_from_json(const nlohmann::json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"gpu", "problem", "busy"});
-  if (!fields.has("gpu")) return {.gpu = {}, .problem = fields.text("problem"), .busy = fields.text_or("busy", "")};
+  if (!fields.has("gpu"))
+    return {.gpu = {}, .problem = fields.text("problem"), .busy = fields.text_or("busy", "")};
   return {.gpu = report_from_json(JsonFields(fields.object("gpu"), fields.place("gpu"))), .problem = ""};
 }
 

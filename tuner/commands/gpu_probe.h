@@ -18,17 +18,17 @@ namespace moetune {
 
 struct GpuReport {
   GpuFacts facts;
-  std::string bus_id;          // PCI address, by which NVML and the lock know it
-  std::string driver_version;  // "580.95.05"; empty: not known
-  double idle_watts = 0.0;     // before anything ran; 0: not known
-  std::string idle_problem;    // why that is not known; empty: it is
+  std::string bus_id;              // PCI address, by which NVML and the lock know it
+  std::string driver_version;      // "580.95.05"; empty: not known
+  double idle_watts = 0.0;         // before anything ran; 0: not known
+  std::string idle_problem;        // why that is not known; empty: it is
   double power_limit_watts = 0.0;  // 0: not known
-  std::string power_problem;   // why energy cannot be read; empty: it can
+  std::string power_problem;       // why energy cannot be read; empty: it can
 };
 
 struct GpuAnswer {
   std::optional<GpuReport> gpu;
-  std::string problem;  // why there is none, in words
+  std::string problem;    // why there is none, in words
   std::string busy = {};  // bus id of a GPU that was left alone, because another moetune measures on it
 };
 

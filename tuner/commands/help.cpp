@@ -17,8 +17,10 @@ constexpr std::size_t second_column = 28;
 std::string two_columns(const std::string& name, const std::string& meaning) {
   std::string text = "  " + name;
   if (meaning.empty()) return text + "\n";
-  if (text.size() + 2 > second_column) text += '\n' + std::string(second_column, ' ');
-  else text.resize(second_column, ' ');
+  if (text.size() + 2 > second_column)
+    text += '\n' + std::string(second_column, ' ');
+  else
+    text.resize(second_column, ' ');
   return text + wrapped(meaning, width, second_column) + "\n";
 }
 
@@ -44,7 +46,8 @@ std::string reflowed(const std::string& text) {
 
 // CLI11 ends a group with a blank line and begins the next one with another.
 std::string with_single_blank_lines(std::string text) {
-  for (auto found = text.find("\n\n\n"); found != std::string::npos; found = text.find("\n\n\n", found)) text.erase(found, 1);
+  for (auto found = text.find("\n\n\n"); found != std::string::npos; found = text.find("\n\n\n", found))
+    text.erase(found, 1);
   return text;
 }
 
@@ -54,12 +57,15 @@ class HelpFormatter : public CLI::Formatter {
     return with_single_blank_lines(CLI::Formatter::make_help(command, std::move(name), mode));
   }
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    return two_columns(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
+    return two_columns(make_option_name(option, is_positional) + make_option_opts(option),
+                       make_option_desc(option));
   }
   std::string make_subcommand(const CLI::App* command) const override {
     return two_columns(command->get_name(), command->get_description());
   }
-  std::string make_description(const CLI::App* command) const override { return reflowed(command->get_description()) + "\n"; }
+  std::string make_description(const CLI::App* command) const override {
+    return reflowed(command->get_description()) + "\n";
+  }
   std::string make_footer(const CLI::App* command) const override { return reflowed(command->get_footer()); }
 };
 

@@ -1,4 +1,5 @@
-// The commands of the contract that this build does not have yet: they stand in --help, and say so when asked for.
+// The commands of the contract that this build does not have yet: they stand in --help, and say so when asked
+// for.
 #include <array>
 #include <string>
 
@@ -27,7 +28,8 @@ std::vector<Command> add_later_commands(CLI::App& program) {
     const std::string name = later.name;
     commands.push_back({&options, [name]() -> ExitCode {
                           throw InputError(name, "this build does not have this command yet",
-                                           "tune, measure, tax, ci, logits, trace, report, export, compare, confirm, doctor, list, validate");
+                                           "tune, measure, tax, ci, logits, trace, report, export, compare, "
+                                           "confirm, doctor, list, validate");
                         }});
   }
   return commands;

@@ -1,5 +1,5 @@
-// moetune measure: one configuration, every metric, with intervals. The same path as a trial of tune, but timed anew in
-// several worker processes, one after the other: replicate.h.
+// moetune measure: one configuration, every metric, with intervals. The same path as a trial of tune, but
+// timed anew in several worker processes, one after the other: replicate.h.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -37,8 +37,8 @@ namespace {
 // Times --budget that processes may take where starting one (reading and packing the weights) takes long.
 constexpr double patience = 4.0;
 
-// The interval of the median over 25 is the eighth to the eighteenth: the middle of what processes differ by. Of 9 it would be
-// nearly all of it, and one slow moment of the machine in ten seconds would be an end of it.
+// The interval of the median over 25 is the eighth to the eighteenth: the middle of what processes differ by.
+// Of 9 it would be nearly all of it, and one slow moment of the machine in ten seconds would be an end of it.
 constexpr int fresh_processes = 25;
 
 struct MeasureOptions {
@@ -79,7 +79,8 @@ std::string metrics_table(const Metrics& metrics) {
   for (const std::string& name : ordered_names(metrics)) {
     const Measurement& measurement = metrics.at(name);
     table.rows.push_back({name, value_text(name, measurement.value), interval_text(name, measurement),
-                          measurement.p99 ? number_text(name, *measurement.p99) : "", thousands(measurement.n), std::to_string(measurement.processes)});
+                          measurement.p99 ? number_text(name, *measurement.p99) : "",
+                          thousands(measurement.n), std::to_string(measurement.processes)});
   }
   return table.text();
 }
@@ -111,7 +112,8 @@ std::string processes_text(const std::vector<Metrics>& processes, const Metrics&
   constexpr auto metric = "tpot_ms";
   std::vector<double> medians;
   for (const Metrics& metrics : processes)
-    if (const auto found = metrics.find(metric); found != metrics.end()) medians.push_back(found->second.value);
+    if (const auto found = metrics.find(metric); found != metrics.end())
+      medians.push_back(found->second.value);
   if (medians.size() < 2 || !over_all.contains(metric)) return "";
   const Measurement& all = over_all.at(metric);
   std::ranges::sort(medians);
@@ -119,11 +121,17 @@ std::string processes_text(const std::vector<Metrics>& processes, const Metrics&
   for (const double value : medians) words.push_back(number_text(metric, value));
   std::string text = fmt::format("{} of each process: {}", metric, fmt::join(words, " "));
   if (all.effective)
-    text += fmt::format("\nNeighbouring processes resemble each other: they tell as much as {:.0f} independent ones, and the interval "
-                        "comes from blocks of them.", *all.effective);
+    text += fmt::format(
+        "\nNeighbouring processes resemble each other: they tell as much as {:.0f} independent ones, and the "
+        "interval "
+        "comes from blocks of them.",
+        *all.effective);
   if (!has_known_confidence(all))
-    text += fmt::format("\nOnly {} processes in {} times --budget: the interval is the range of their own ones, without a known "
-                        "confidence. A larger --budget gives more.", medians.size(), patience);
+    text += fmt::format(
+        "\nOnly {} processes in {} times --budget: the interval is the range of their own ones, without a "
+        "known "
+        "confidence. A larger --budget gives more.",
+        medians.size(), patience);
   return text;
 }
 
@@ -133,7 +141,9 @@ void print_trial(const Study& study, const Replication& replication, const Conso
   console.result("configuration: " + trial.configuration.key() + "\n");
   console.result(metrics_table(trial.metrics));
   console.result("\n" + origin_text(trial.metrics) + (study.made_up ? " All of it is made up." : ""));
-  for (const std::string& text : {stop_text(trial.metrics), processes_text(replication.processes, trial.metrics), throttle_text(trial.metrics)})
+  for (const std::string& text :
+       {stop_text(trial.metrics), processes_text(replication.processes, trial.metrics),
+        throttle_text(trial.metrics)})
     if (!text.empty()) console.result(text);
   // The strictest gate that is met says the most; none met, the widest one says by how much.
   GateJudgement judgement;
@@ -150,7 +160,8 @@ void print_trial(const Study& study, const Replication& replication, const Conso
 nlohmann::json document_of(const Study& study, const Replication& replication) {
   nlohmann::json document = to_json_value(replication.trial);
   document["processes"] = nlohmann::json::array();
-  for (const Metrics& metrics : replication.processes) document["processes"].push_back(to_json_value(metrics));
+  for (const Metrics& metrics : replication.processes)
+    document["processes"].push_back(to_json_value(metrics));
   document["model"] = study.model.name;
   document["model_hash"] = study.model.content_hash;
   document["workload"] = to_json_value(study.workload);
@@ -169,18 +180,22 @@ nlohmann::json document_of(const Study& study, const Replication& replication) {
 
 ExitCode code_of(const Trial& trial) {
   switch (trial.outcome) {
-    case Outcome::ok: return ExitCode::done;
+    case Outcome::ok:
+      return ExitCode::done;
     case Outcome::infeasible:
-    case Outcome::out_of_memory: return ExitCode::no_feasible_configuration;
+    case Outcome::out_of_memory:
+      return ExitCode::no_feasible_configuration;
     case Outcome::wrong_output:
     case Outcome::timed_out:
-    case Outcome::crashed: return ExitCode::our_fault;
+    case Outcome::crashed:
+      return ExitCode::our_fault;
   }
   return ExitCode::our_fault;
 }
 
 // Begins the file of raw times, to which the workers append, and tells them of it.
-void begin_samples(const std::string& flag, const std::string& path, const Configuration& configuration, Study& study) {
+void begin_samples(const std::string& flag, const std::string& path, const Configuration& configuration,
+                   Study& study) {
   if (study.made_up) throw InputError(flag, "with --target synthetic, which takes no samples", "the engine");
   const std::filesystem::path file = std::filesystem::absolute(path);
   if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file))
@@ -202,14 +217,16 @@ ExitCode run_measure(const MeasureOptions& options) {
   const Console& console = options.common.console;
   const double seconds_each = options.budget_seconds / fresh_processes;
   const std::vector<Study> studies = studies_of(options.common, options.target, seconds_each);
-  if (studies.size() != 1) throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
+  if (studies.size() != 1)
+    throw InputError("--workload", "'" + options.common.workload + "'", "one workload for measure");
   const TemporaryFolder folder;
   Study study = with_folder(studies.front(), folder.path());
   const Configuration configuration = configuration_from_settings(study, options.settings);
   for (const std::string& remark : study.remarks) console.log(remark);
   if (const auto objection = study.objection(configuration)) {
     // Too little memory is an answer about this machine; anything else is a slip of the one who asks.
-    if (is_about_memory(study, configuration)) throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
+    if (is_about_memory(study, configuration))
+      throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
     throw InputError("--set", *objection, "");
   }
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
@@ -239,7 +256,8 @@ ExitCode run_measure(const MeasureOptions& options) {
   if (trial.outcome == Outcome::ok) {
     print_trial(study, *replication, console);
   } else {
-    console.warn(fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial.outcome), trial.reason));
+    console.warn(
+        fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial.outcome), trial.reason));
   }
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
   return code_of(trial);
@@ -249,18 +267,21 @@ ExitCode run_measure(const MeasureOptions& options) {
 
 Command add_measure_command(CLI::App& program) {
   auto options = std::make_shared<MeasureOptions>();
-  CLI::App& command = add_subcommand(
-      program, "measure", "One configuration, every metric, with intervals",
-      "Knobs that are not set have their default: native top_k, the checkpoint's number types, every expert in memory as far as "
-      "it fits. 'moetune list metrics' says what each metric is.\n\n"
-      "  moetune measure\n"
-      "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n"
-      "  moetune measure --op moe,attention --model qwen3-30b-a3b --tokens 1,32\n\n"
-      "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed out or gave wrong output.");
+  CLI::App& command =
+      add_subcommand(program, "measure", "One configuration, every metric, with intervals",
+                     "Knobs that are not set have their default: native top_k, the checkpoint's number "
+                     "types, every expert in memory as far as "
+                     "it fits. 'moetune list metrics' says what each metric is.\n\n"
+                     "  moetune measure\n"
+                     "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n"
+                     "  moetune measure --op moe,attention --model qwen3-30b-a3b --tokens 1,32\n\n"
+                     "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed "
+                     "out or gave wrong output.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing, over all processes; ends earlier when intervals are narrow", "10s");
+                    "Most time for timing, over all processes; ends earlier when intervals are narrow",
+                    "10s");
   add_text_option(command, "--samples-out", options->samples_out, "FILE",
                   "Also keep the raw times of every run and token, one JSON object a line");
   add_measure_op_options(command, options->op);

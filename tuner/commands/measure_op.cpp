@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/bench/op_bench.h"
@@ -32,12 +32,12 @@ constexpr std::int64_t most_tokens = 1 << 16;
 constexpr std::int64_t usual_context = 512;
 constexpr std::int64_t read_bytes_gpu = std::int64_t{256} << 20;  // of one of 16 blocks
 constexpr std::int64_t read_bytes_cpu = std::int64_t{64} << 20;
-// Making the weights of 16 layers of a published model, 20 GB, takes a CPU minutes; what few layers leave in its caches is read
-// out of them between two runs.
+// Making the weights of 16 layers of a published model, 20 GB, takes a CPU minutes; what few layers leave in
+// its caches is read out of them between two runs.
 constexpr int wanted_layers_cpu = 4;
 // What one op or layer on one device cannot show.
-constexpr std::array<std::string_view, 5> knobs_of_whole_runs{"tensor_parallel", "expert_parallel", "max_sequences", "prefix_cache",
-                                                              "prefill_chunk"};
+constexpr std::array<std::string_view, 5> knobs_of_whole_runs{
+    "tensor_parallel", "expert_parallel", "max_sequences", "prefix_cache", "prefill_chunk"};
 constexpr int least_runs = 6;  // below, the median has no interval
 
 std::vector<std::string> ops_of(const std::string& text, const ModelSpec& spec) {
@@ -85,25 +85,27 @@ Shares shares_of(const OpTiming& timing, const Rates& rates) {
   return shares;
 }
 
-// Faster than memory can be read: what it needed was in a cache, and a share of memory's rate says nothing about it.
+// Faster than memory can be read: what it needed was in a cache, and a share of memory's rate says nothing
+// about it.
 bool is_in_cache(const Shares& shares) { return shares.read_share > 1.0; }
 
 nlohmann::json to_json(const OpTiming& timing, const Shares& shares) {
-  nlohmann::json object = {{"op", timing.op},
-                           {"tokens", timing.tokens},
-                           {"microseconds", shares.microseconds},
-                           {"low", nullptr},
-                           {"high", nullptr},
-                           {"n", timing.microseconds.size()},
-                           {"bytes", timing.cost.bytes},
-                           {"flops", timing.cost.flops},
-                           {"read_share", is_in_cache(shares) ? nlohmann::json() : nlohmann::json(shares.read_share)},
-                           {"in_cache", is_in_cache(shares)},
-                           {"tensor_share", nullptr},
-                           {"distinct_layers", timing.layers},
-                           {"caches_emptied", timing.is_flushed},
-                           {"experts_touched", timing.experts_touched},
-                           {"dense_products", {{"own", timing.dense.own}, {"cublas", timing.dense.cublas}}}};
+  nlohmann::json object = {
+      {"op", timing.op},
+      {"tokens", timing.tokens},
+      {"microseconds", shares.microseconds},
+      {"low", nullptr},
+      {"high", nullptr},
+      {"n", timing.microseconds.size()},
+      {"bytes", timing.cost.bytes},
+      {"flops", timing.cost.flops},
+      {"read_share", is_in_cache(shares) ? nlohmann::json() : nlohmann::json(shares.read_share)},
+      {"in_cache", is_in_cache(shares)},
+      {"tensor_share", nullptr},
+      {"distinct_layers", timing.layers},
+      {"caches_emptied", timing.is_flushed},
+      {"experts_touched", timing.experts_touched},
+      {"dense_products", {{"own", timing.dense.own}, {"cublas", timing.dense.cublas}}}};
   if (shares.interval) {
     object["low"] = shares.interval->low;
     object["high"] = shares.interval->high;
@@ -246,7 +248,8 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   if (any_flushed)
     notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (any_in_cache)
-    notes.emplace_back("in cache: faster than memory can be read, so that a share of its rate would say nothing.");
+    notes.emplace_back(
+        "in cache: faster than memory can be read, so that a share of its rate would say nothing.");
   if (!by_cublas.empty())
     notes.push_back(fmt::format("Dense products by {}, weights copied out of their tiles: {}.", cublas_name(),
                                 fmt::join(by_cublas, ", ")));

@@ -1,4 +1,5 @@
-// moetune measure --op: single ops and whole layers, timed against what the device's memory and tensor cores reach.
+// moetune measure --op: single ops and whole layers, timed against what the device's memory and tensor cores
+// reach.
 #pragma once
 
 #include <string>
@@ -10,20 +11,22 @@
 namespace moetune {
 
 struct MeasureOpOptions {
-  std::string ops;            // empty: not asked for
+  std::string ops;  // empty: not asked for
   std::string tokens = "1";
-  std::string type;           // of routed experts; empty: as the model ships
-  std::int64_t context = 0;   // 0: 512, or as many as the tokens of a prompt
+  std::string type;          // of routed experts; empty: as the model ships
+  std::int64_t context = 0;  // 0: 512, or as many as the tokens of a prompt
   bool is_prompt = false;
   int runs = 25;
 };
 
 void add_measure_op_options(CLI::App& command, MeasureOpOptions& options);
 
-// Options that mean nothing to single ops: given beside --op they are refused, not dropped. They must have been added.
+// Options that mean nothing to single ops: given beside --op they are refused, not dropped. They must have
+// been added.
 void refuse_beside_op(CLI::App& command, const std::vector<std::string>& flags);
 
 // settings: of --set.
-ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options, const std::vector<std::string>& settings);
+ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& options,
+                     const std::vector<std::string>& settings);
 
 }  // namespace moetune

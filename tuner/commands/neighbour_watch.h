@@ -28,8 +28,9 @@ class NeighbourWatch {
   // container processes have other numbers than NVML knows, so ours could not be told from theirs.
   std::vector<std::string> on_processors();
   std::vector<std::string> newcomers_on_gpu() const;
-  // What spoils measurements and was not so when this began, in doctor's words: an idle neighbour of the GPU that went to
-  // work, clocks that are held down, swapping on average since then. While no worker of ours is there.
+  // What spoils measurements and was not so when this began, in doctor's words: an idle neighbour of the GPU
+  // that went to work, clocks that are held down, swapping on average since then. While no worker of ours is
+  // there.
   std::vector<std::string> arisen_since() const;
 
  private:
@@ -49,8 +50,8 @@ class NeighbourWatch {
 // the time are doctor's to judge.
 std::vector<std::string> newcomers(const BoxFacts& before, const BoxFacts& after, const std::string& bus_id);
 
-// Findings that spoil measurements after one and did not before it: doctor's words for them, but for work on a GPU where
-// newcomers() names who does it.
+// Findings that spoil measurements after one and did not before it: doctor's words for them, but for work on
+// a GPU where newcomers() names who does it.
 std::vector<std::string> arisen(const BoxFacts& before, const BoxFacts& after, bool runs_on_gpu,
                                 bool newcomers_are_named);
 

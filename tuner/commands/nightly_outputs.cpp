@@ -7,8 +7,8 @@
 
 #include "tuner/report/annotations.h"
 #include "tuner/report/junit.h"
-#include "tuner/report/nightly_summary.h"
 #include "tuner/report/nightly_prometheus.h"
+#include "tuner/report/nightly_summary.h"
 
 namespace moetune {
 namespace {

@@ -9,11 +9,14 @@
 namespace moetune {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "rows are written as they lie in memory, and the header says '<f4'");
+static_assert(std::endian::native == std::endian::little,
+              "rows are written as they lie in memory, and the header says '<f4'");
 
-// Version 1.0 of the format: magic, version, header length, a Python dict padded so that the data starts at a multiple of 64.
+// Version 1.0 of the format: magic, version, header length, a Python dict padded so that the data starts at a
+// multiple of 64.
 std::string npy_header(std::int64_t rows, std::int64_t columns) {
-  std::string dict = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
+  std::string dict =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
   constexpr std::size_t preamble = 10;
   dict.append(63 - (preamble + dict.size()) % 64, ' ');
   dict += '\n';

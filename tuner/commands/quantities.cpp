@@ -22,9 +22,9 @@ constexpr std::array durations = {Unit{"s", 1.0}, Unit{"m", 60.0}, Unit{"h", 360
 constexpr std::array response_times = {Unit{"ms", 1.0}, Unit{"s", 1000.0}};
 constexpr std::array plain = {Unit{"", 1.0}};
 constexpr std::array shares = {Unit{"%", 0.01}, Unit{" %", 0.01}};
-constexpr std::array sizes = {Unit{"", 1.0},       Unit{"B", 1.0},       Unit{"KB", 1e3},         Unit{"MB", 1e6},
-                              Unit{"GB", 1e9},     Unit{"TB", 1e12},     Unit{"KiB", 1024.0},     Unit{"MiB", 1048576.0},
-                              Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
+constexpr std::array sizes = {
+    Unit{"", 1.0},    Unit{"B", 1.0},      Unit{"KB", 1e3},        Unit{"MB", 1e6},     Unit{"GB", 1e9},
+    Unit{"TB", 1e12}, Unit{"KiB", 1024.0}, Unit{"MiB", 1048576.0}, Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}};
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
@@ -44,7 +44,8 @@ std::optional<double> number_with_unit(std::string_view text, std::span<const Un
 double parse_duration_seconds(const std::string& flag, const std::string& text) {
   const std::optional<double> seconds = number_with_unit(text, durations);
   // A year: longer is a slip of the finger, and stays far from what a clock's arithmetic can hold.
-  if (!seconds || *seconds > 366.0 * 86400.0) throw InputError(flag, quoted(text), "a time with its unit, such as 90s, 20m or 2h");
+  if (!seconds || *seconds > 366.0 * 86400.0)
+    throw InputError(flag, quoted(text), "a time with its unit, such as 90s, 20m or 2h");
   return *seconds;
 }
 
@@ -74,10 +75,12 @@ double parse_positive(const std::string& flag, const std::string& text) {
   return *number;
 }
 
-std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high) {
+std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low,
+                                std::int64_t high) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= low && number <= high) return number;
+  if (error == std::errc() && end == text.data() + text.size() && number >= low && number <= high)
+    return number;
   const std::string range = high == std::numeric_limits<std::int64_t>::max()
                                 ? std::to_string(low) + " or more"
                                 : std::to_string(low) + " to " + std::to_string(high);
@@ -91,15 +94,18 @@ std::vector<std::string> split_list(const std::string& flag, const std::string& 
     const std::size_t end = text.find(separator, begin);
     items.push_back(text.substr(begin, end - begin));
     if (items.back().empty())
-      throw InputError(flag, quoted(text) + " has an empty item", std::string("values separated by single '") + separator + "'");
+      throw InputError(flag, quoted(text) + " has an empty item",
+                       std::string("values separated by single '") + separator + "'");
     if (end == std::string::npos) return items;
     begin = end + 1;
   }
 }
 
-std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted) {
+std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text,
+                                                     const std::string& accepted) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) throw InputError(flag, quoted(text), accepted);
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    throw InputError(flag, quoted(text), accepted);
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

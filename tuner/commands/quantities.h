@@ -1,4 +1,5 @@
-// Text of a command-line value -> number. Every function throws InputError naming the flag, the text and what is accepted.
+// Text of a command-line value -> number. Every function throws InputError naming the flag, the text and what
+// is accepted.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ std::int64_t parse_bytes(const std::string& flag, const std::string& text);
 double parse_positive(const std::string& flag, const std::string& text);
 
 // A whole number in [low, high].
-std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low, std::int64_t high);
+std::int64_t parse_whole_number(const std::string& flag, const std::string& text, std::int64_t low,
+                                std::int64_t high);
 
 // "1,5,9" -> {"1", "5", "9"}; empty items are refused.
 std::vector<std::string> split_list(const std::string& flag, const std::string& text, char separator = ',');
@@ -27,11 +29,13 @@ std::vector<std::string> split_list(const std::string& flag, const std::string& 
 // "20ms", "1.5s"; the unit has to be there. Milliseconds, above 0.
 double parse_milliseconds(const std::string& flag, const std::string& text);
 
-// "5%", "0.5 %"; a bare number is refused, because 0.05 and 5 could mean the same. A share, above 0 and at most 1.
+// "5%", "0.5 %"; a bare number is refused, because 0.05 and 5 could mean the same. A share, above 0 and at
+// most 1.
 double parse_per_cent(const std::string& flag, const std::string& text);
 
 // "name=value" -> {"name", "value"}; accepted: in words, for the message.
-std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text, const std::string& accepted);
+std::pair<std::string, std::string> parse_assignment(const std::string& flag, const std::string& text,
+                                                     const std::string& accepted);
 
 // The same of an option that may be given several times. A name that is given twice is refused: one of the
 // two would be dropped.

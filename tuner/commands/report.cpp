@@ -39,7 +39,8 @@ ExitCode show_history(const ReportOptions& options) {
 
 ExitCode run_report(const ReportOptions& options) {
   if (!options.history.empty()) return show_history(options);
-  if (options.is_markdown) throw InputError("--markdown", "without --history", "both; report.md is the Markdown of a run");
+  if (options.is_markdown)
+    throw InputError("--markdown", "without --history", "both; report.md is the Markdown of a run");
   std::optional<PartialFile> prometheus;
   if (!options.prometheus.empty()) prometheus.emplace("--prometheus", options.prometheus);
   const Conclusion conclusion = look_at(run_named(options.run), options.gate);
@@ -48,7 +49,9 @@ ExitCode run_report(const ReportOptions& options) {
   options.console.result(conclusion.text());
   options.console.document(conclusion.document());
   if (prometheus) {
-    if (!conclusion.profile) throw InputError("--prometheus", "nothing is recommended, so there is no profile", "a run that ended with a recommendation");
+    if (!conclusion.profile)
+      throw InputError("--prometheus", "nothing is recommended, so there is no profile",
+                       "a run that ended with a recommendation");
     prometheus->finish(profile_metrics(launch_profile_from_json(*conclusion.profile, "profile.json")));
   }
   return conclusion.code;
@@ -58,17 +61,19 @@ ExitCode run_report(const ReportOptions& options) {
 
 Command add_report_command(CLI::App& program) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App& command = add_subcommand(program, "report", "Render a run directory again (HTML, Markdown, CSV, JSON)",
-                                     "Needs no engine and no model: everything comes from the files of the run.\n\n"
-                                     "  moetune report runs/latest --gate lossless\n"
-                                     "  moetune report --history runs");
+  CLI::App& command =
+      add_subcommand(program, "report", "Render a run directory again (HTML, Markdown, CSV, JSON)",
+                     "Needs no engine and no model: everything comes from the files of the run.\n\n"
+                     "  moetune report runs/latest --gate lossless\n"
+                     "  moetune report --history runs");
   add_text_option(command, "RUN", options->run, "DIR", "Run directory; default the newest run");
   add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none",
                   "Look what another gate would choose; the files of the run stay as they are");
   add_text_option(command, "--history", options->history, "DIR",
                   "Draw each metric over time instead: the profiles and checks below DIR");
   add_flag(command, "--markdown", options->is_markdown, "The history as Markdown");
-  add_text_option(command, "--prometheus", options->prometheus, "FILE", "Also write the profile's metrics as a textfile for Prometheus' node exporter");
+  add_text_option(command, "--prometheus", options->prometheus, "FILE",
+                  "Also write the profile's metrics as a textfile for Prometheus' node exporter");
   add_output_options(command, options->console);
   return {&command, [options] { return run_report(*options); }};
 }

@@ -37,7 +37,8 @@ std::optional<SearchSpace> space_of(const Study& study, const LaunchProfile& bas
 constexpr std::string_view kept_on = "Kept, and measured again on ";
 constexpr std::string_view which_said = ", which said: ";
 
-// A profile that was kept before quotes its search already: one quotation is enough, however many nights keep it.
+// A profile that was kept before quotes its search already: one quotation is enough, however many nights keep
+// it.
 std::string words_of_search(const std::string& reason) {
   const std::size_t quoted = reason.find(which_said);
   if (!reason.starts_with(kept_on) || quoted == std::string::npos) return reason;
@@ -45,10 +46,11 @@ std::string words_of_search(const std::string& reason) {
 }
 
 std::string why_nothing_is_searched(const MovedKnobs& moved) {
-  return moved.pairs_compared > 0
-             ? "no knob acts otherwise than it did"
-             : fmt::format("no two configurations have {} rounds of both nights, so that no knob's effect can be judged",
-                           fewest_rounds);
+  return moved.pairs_compared > 0 ? "no knob acts otherwise than it did"
+                                  : fmt::format(
+                                        "no two configurations have {} rounds of both nights, so that no "
+                                        "knob's effect can be judged",
+                                        fewest_rounds);
 }
 
 // A search over the moved knobs alone. Empty: interrupted, or it recommends nothing.
@@ -95,9 +97,9 @@ LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyReco
   }
   profile.measured_at = record.started;
   profile.final_passes = std::ssize(profile.recommended.rounds);
-  profile.reason = fmt::format(
-      "{}{}: {}. Front and trial numbers are those of the earlier search{}{}", kept_on, record.started, why_kept,
-      which_said, words_of_search(baseline.reason));
+  profile.reason =
+      fmt::format("{}{}: {}. Front and trial numbers are those of the earlier search{}{}", kept_on,
+                  record.started, why_kept, which_said, words_of_search(baseline.reason));
   return profile;
 }
 
@@ -123,9 +125,11 @@ nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Cons
     if (!moved.names.empty())
       profile = searched_again(input, moved.names, console, interruption);
     else if (std::ssize(input.record.input.points.front().rounds_now) >= fewest_rounds)
-      profile = refreshed_profile(input.baseline.profile, input.record, input.study, why_nothing_is_searched(moved));
-    console.result(moved.names.empty() ? wrapped("Nothing is searched again: " + why_nothing_is_searched(moved) + ".", 80, 0)
-                                       : fmt::format("Searched again: {}.", fmt::join(moved.names, ", ")));
+      profile = refreshed_profile(input.baseline.profile, input.record, input.study,
+                                  why_nothing_is_searched(moved));
+    console.result(moved.names.empty()
+                       ? wrapped("Nothing is searched again: " + why_nothing_is_searched(moved) + ".", 80, 0)
+                       : fmt::format("Searched again: {}.", fmt::join(moved.names, ", ")));
   }
   if (!profile) {
     console.warn("no new profile: nothing could be recommended");

@@ -39,7 +39,8 @@ struct RetuneInput {
 nlohmann::json retune(const RetuneInput& input, RetuneOutput& output, const Console& console,
                       const Interruption& interruption);
 
-// The baseline with tonight's numbers and tonight's box. why_kept: a clause that says why nothing was searched.
+// The baseline with tonight's numbers and tonight's box. why_kept: a clause that says why nothing was
+// searched.
 LaunchProfile refreshed_profile(const LaunchProfile& baseline, const NightlyRecord& record,
                                 const Study& study, const std::string& why_kept);
 

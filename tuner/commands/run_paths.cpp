@@ -15,7 +15,8 @@ std::string latest_run() {
   const fs::path link = fs::path(runs_folder) / "latest";
   std::error_code failed;
   const fs::path run = fs::read_symlink(link, failed);
-  if (failed || !fs::is_directory(link)) throw InputError(link.string(), "no run here yet", "a run directory, or 'moetune tune' first");
+  if (failed || !fs::is_directory(link))
+    throw InputError(link.string(), "no run here yet", "a run directory, or 'moetune tune' first");
   return (fs::path(runs_folder) / run).string();
 }
 

@@ -47,7 +47,8 @@ std::vector<std::string> warnings_about(const GpuReport& gpu) {
   if (std::string words = shared_memory_warning(gpu.facts); !words.empty())
     warnings.push_back(std::move(words));
   if (!gpu.power_problem.empty()) warnings.push_back("joules_per_token is not known: " + gpu.power_problem);
-  if (std::string words = no_cublas_message(DeviceKind::cuda); !words.empty()) warnings.push_back(std::move(words));
+  if (std::string words = no_cublas_message(DeviceKind::cuda); !words.empty())
+    warnings.push_back(std::move(words));
   if (!gpu.idle_problem.empty()) warnings.push_back("idle_watts is not known: " + gpu.idle_problem);
   return warnings;
 }

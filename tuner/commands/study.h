@@ -33,8 +33,8 @@ struct Study {
   std::string why_cpu;                // although a GPU would have been taken; part of study_text()
   std::string unused_gpu;             // there is one, and it cannot be used: said first and last
   std::vector<std::string> warnings;  // said even where remarks are not wanted
-  bool records_apart = false;         // where the time goes is recorded in processes of their own, after the search
-  bool is_for_launch = false;         // see for_launch()
+  bool records_apart = false;  // where the time goes is recorded in processes of their own, after the search
+  bool is_for_launch = false;  // see for_launch()
 
   // Why a configuration cannot run: in full, and in words that are the same for many, so that they can be
   // counted.

@@ -8,7 +8,8 @@ namespace {
 
 // Characters a terminal shows: UTF-8 continuation bytes take no column.
 std::size_t columns_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 }  // namespace
@@ -49,8 +50,10 @@ std::string Table::text(std::size_t width) const {
       const std::string padding(widths[i] - columns_of(line[i]), ' ');
       const bool right = i < alignment.size() && alignment[i] == Align::right;
       const bool last = i + 1 == line.size();
-      if (right) out += padding + line[i];
-      else out += last ? wrapped(line[i], width, column) : line[i] + padding;
+      if (right)
+        out += padding + line[i];
+      else
+        out += last ? wrapped(line[i], width, column) : line[i] + padding;
       if (!last) out += "  ";
       column += widths[i] + 2;
     }

@@ -44,36 +44,45 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
   if (budget_seconds > 0.0) usual = std::clamp(budget_seconds, least_trial_limit_seconds, usual);
   settings.trial_limit_seconds =
       trial_limit_seconds > 0.0 ? trial_limit_seconds : std::max(usual, 4.0 * latency_seconds);
-  settings.host_memory_limit_bytes = host_memory_limit_bytes > 0
-                                         ? host_memory_limit_bytes
-                                         : static_cast<std::int64_t>(usual_memory_share * static_cast<double>(usable_memory_bytes()));
+  settings.host_memory_limit_bytes =
+      host_memory_limit_bytes > 0
+          ? host_memory_limit_bytes
+          : static_cast<std::int64_t>(usual_memory_share * static_cast<double>(usable_memory_bytes()));
   settings.setup_limit_seconds = std::max(settings.setup_limit_seconds, 3.0 * settings.trial_limit_seconds);
   return settings;
 }
 
 std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target) {
-  add_parsed_option(command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 1m to 10m; where two "
+  add_parsed_option(command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds,
+                    "90s|20m|2h",
+                    "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 1m "
+                    "to 10m; where two "
                     "runs of the workload will not end in a third of that, it is given up at once)");
-  add_parsed_option(command, "--host-memory-limit", target.host_memory_limit_bytes, parse_bytes, "SIZE",
-                    "A configuration that takes more host memory is out_of_memory (default: 97 % of what there is)");
-  return {hidden(add_parsed_option(command, "--inject-delay", target.injected_delay_ms, parse_milliseconds, "20ms",
-                                   "Waited for in every layer while timing, to see whether it is found")),
-          hidden(add_parsed_option(command, "--target", target.target, parse_target, "engine|synthetic", "What is measured", "engine")),
-          hidden(add_text_option(command, "--synthetic", target.synthetic, "JSON",
-                                 "Settings of the synthetic target; see synthetic_target.h"))};
+  add_parsed_option(
+      command, "--host-memory-limit", target.host_memory_limit_bytes, parse_bytes, "SIZE",
+      "A configuration that takes more host memory is out_of_memory (default: 97 % of what there is)");
+  return {
+      hidden(add_parsed_option(command, "--inject-delay", target.injected_delay_ms, parse_milliseconds,
+                               "20ms", "Waited for in every layer while timing, to see whether it is found")),
+      hidden(add_parsed_option(command, "--target", target.target, parse_target, "engine|synthetic",
+                               "What is measured", "engine")),
+      hidden(add_text_option(command, "--synthetic", target.synthetic, "JSON",
+                             "Settings of the synthetic target; see synthetic_target.h"))};
 }
 
-std::vector<Study> studies_of(const CommonOptions& common, const TargetOptions& target, double latency_seconds) {
+std::vector<Study> studies_of(const CommonOptions& common, const TargetOptions& target,
+                              double latency_seconds) {
   if (target.target == "synthetic") return {synthetic_study(common, target.synthetic)};
-  if (!target.synthetic.empty()) throw InputError("--synthetic", "given without --target synthetic", "both or neither");
+  if (!target.synthetic.empty())
+    throw InputError("--synthetic", "given without --target synthetic", "both or neither");
   std::vector<Study> studies = engine_studies(common, latency_seconds);
   if (target.injected_delay_ms == 0.0) return studies;
   for (Study& study : studies) {
     study.worker_setup.at("engine")["injected_delay_ms"] = target.injected_delay_ms;
     study.conditions["injected_delay_ms"] = target.injected_delay_ms;
-    study.warnings.push_back(fmt::format("every layer waits {:g} ms longer than it has to (--inject-delay): no time below is the machine's",
-                                         target.injected_delay_ms));
+    study.warnings.push_back(fmt::format(
+        "every layer waits {:g} ms longer than it has to (--inject-delay): no time below is the machine's",
+        target.injected_delay_ms));
   }
   return studies;
 }

@@ -160,7 +160,8 @@ ExitCode run_trace_command(const TraceOptions& options) {
   std::optional<PartialFile> file;
   if (!options.out.empty()) file.emplace("--out", options.out);
   if (!options.space_out.empty() && options.no_check)
-    throw InputError("--space-out", "given with --no-check: it takes what the check measures", "one of the two");
+    throw InputError("--space-out", "given with --no-check: it takes what the check measures",
+                     "one of the two");
   std::optional<PartialFile> space_file;
   if (!options.space_out.empty()) space_file.emplace("--space-out", options.space_out);
   if (!options.from.empty()) {
@@ -216,9 +217,12 @@ ExitCode run_trace_command(const TraceOptions& options) {
     file->finish();
   }
   if (space_file) {
-    if (!report.check) throw InputError("--space-out", "nothing was measured: " + report.why_unchecked, "options that can be checked");
+    if (!report.check)
+      throw InputError("--space-out", "nothing was measured: " + report.why_unchecked,
+                       "options that can be checked");
     std::map<std::string, std::string> settings;
-    for (const auto& [knob, value] : parse_assignments("--set", options.settings, setting_words)) settings[knob] = value;
+    for (const auto& [knob, value] : parse_assignments("--set", options.settings, setting_words))
+      settings[knob] = value;
     space_file->finish(trace_space(report, settings).dump(2) + "\n");
   }
   finish(options, report);
@@ -244,9 +248,10 @@ Command add_trace_command(CLI::App& program) {
                   "Save the trace: safetensors, see engine/trace/trace_file.h");
   add_text_option(command, "--from", options->from, "FILE",
                   "Read a trace in place of recording one; what is measured takes its experts");
-  add_text_option(command, "--space-out", options->space_out, "FILE",
-                  "Save a search space for tune: the sizes of the expert cache and, on a GPU, per size the ways of "
-                  "handling a miss that are predicted to be at most a quarter behind the best");
+  add_text_option(
+      command, "--space-out", options->space_out, "FILE",
+      "Save a search space for tune: the sizes of the expert cache and, on a GPU, per size the ways of "
+      "handling a miss that are predicted to be at most a quarter behind the best");
   add_parsed_option(
       command, "--sequences", options->sequences,
       [](const std::string& flag, const std::string& text) {

@@ -25,9 +25,10 @@ void forbid_slow_ways(const TraceReport& report, const CachePoint& point, json& 
   const auto& best = *std::ranges::min_element(kWays, {}, step_ms);
   for (const auto& way : kWays)
     if (step_ms(way) > most_behind * step_ms(best))
-      constraints.push_back({{"forbid", {{"expert_cache", {point.share}}, {"miss", {way.second}}}},
-                             {"reason", fmt::format("{}: a step is predicted to take {:.3g} ms, with {} {:.3g}",
-                                                    way.second, step_ms(way), best.second, step_ms(best))}});
+      constraints.push_back(
+          {{"forbid", {{"expert_cache", {point.share}}, {"miss", {way.second}}}},
+           {"reason", fmt::format("{}: a step is predicted to take {:.3g} ms, with {} {:.3g}", way.second,
+                                  step_ms(way), best.second, step_ms(best))}});
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ json trace_space(const TraceReport& report, const std::map<std::string, std::str
     parameters.push_back(std::move(miss));
   }
   json space = {{"name", "traced"},
-                {"description", fmt::format("{}: sizes of the expert cache, of a trace of {}.", report.trace.model, report.text)},
+                {"description", fmt::format("{}: sizes of the expert cache, of a trace of {}.",
+                                            report.trace.model, report.text)},
                 {"parameters", std::move(parameters)}};
   if (!constraints.empty()) space["constraints"] = std::move(constraints);
   return space;

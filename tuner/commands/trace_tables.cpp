@@ -72,13 +72,14 @@ std::string check_text(const TraceReport& report) {
   std::string text = table.text();
   text +=
       "\n" +
-      wrapped(fmt::format(
-                  "Predicted: {} (resident) + {:.1f} us (looking up) + misses x {:.1f} us + layers that miss x "
-                  "{:.1f} us, measured at {} and {} slots.",
-                  ms(report.check->resident_ms), 1e3 * costs.lookup_ms, 1e3 * costs.miss_ms,
-                  1e3 * costs.missing_layer_ms, fmt::join(report.check->calibrated_at, ", "),
-                  all_experts(report.trace)),
-              kWidth, 0);
+      wrapped(
+          fmt::format(
+              "Predicted: {} (resident) + {:.1f} us (looking up) + misses x {:.1f} us + layers that miss x "
+              "{:.1f} us, measured at {} and {} slots.",
+              ms(report.check->resident_ms), 1e3 * costs.lookup_ms, 1e3 * costs.miss_ms,
+              1e3 * costs.missing_layer_ms, fmt::join(report.check->calibrated_at, ", "),
+              all_experts(report.trace)),
+          kWidth, 0);
   if (report.check->prewarmed_slots > 0)
     text +=
         "\n" +
@@ -97,7 +98,8 @@ std::string cheapest_text(const MissCosts& costs, int k) {
     const MissHandling way = cheapest_of(costs, missing);
     if (missing < k && cheapest_of(costs, missing + 1) == way) continue;
     const char* name = way == MissHandling::pull ? "pull" : way == MissHandling::dma ? "dma" : "cpu";
-    text += fmt::format("{}{} up to {}", text.empty() ? " Cheapest for a layer by missing experts: " : ", ", name, missing);
+    text += fmt::format("{}{} up to {}", text.empty() ? " Cheapest for a layer by missing experts: " : ", ",
+                        name, missing);
   }
   return text + ".";
 }

@@ -1,5 +1,5 @@
-// moetune tune: search, measure, recommend. Puts the pieces together; the search itself is tuner/tune.h, what is concluded
-// from it conclusion.h. Start at run_study().
+// moetune tune: search, measure, recommend. Puts the pieces together; the search itself is tuner/tune.h, what
+// is concluded from it conclusion.h. Start at run_study().
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -80,8 +80,11 @@ std::string grouped_removals(const LegalSet& legal) {
 
 // The space as this model and machine allow it, in words.
 std::string space_text(const SearchSpace& space, const LegalSet& legal) {
-  std::string text = fmt::format("space {}: {} of {} configurations can run here", space.name, legal.ranks.size(), legal.declared);
-  if (legal.sampled) text = fmt::format("space {}: {} configurations, of which a sample of {} is searched", space.name, legal.declared, legal.ranks.size());
+  std::string text = fmt::format("space {}: {} of {} configurations can run here", space.name,
+                                 legal.ranks.size(), legal.declared);
+  if (legal.sampled)
+    text = fmt::format("space {}: {} configurations, of which a sample of {} is searched", space.name,
+                       legal.declared, legal.ranks.size());
   if (!legal.removed.empty()) text += "; left out:" + grouped_removals(legal);
   return text;
 }
@@ -101,12 +104,14 @@ std::string objectives_of(const TuneOptions& options, const Study& study) {
   return options.objectives;
 }
 
-RunRequest request_of(const TuneOptions& options, const Study& study, const SearchSpace& space, const Configuration& default_one) {
+RunRequest request_of(const TuneOptions& options, const Study& study, const SearchSpace& space,
+                      const Configuration& default_one) {
   RunRequest request = run_request_of(study, default_one);
   request.space = space.name;
   request.space_hash = space.hash();
   request.searcher = options.searcher;
-  for (const Objective& objective : objectives_named(objectives_of(options, study))) request.objectives.push_back(objective.metric);
+  for (const Objective& objective : objectives_named(objectives_of(options, study)))
+    request.objectives.push_back(objective.metric);
   request.seed = options.common.seed;
   request.gate = options.gate;
   if (!options.slo.empty()) request.slo = options.slo;
@@ -116,15 +121,17 @@ RunRequest request_of(const TuneOptions& options, const Study& study, const Sear
 }
 
 RunDirectory open_run(const TuneOptions& options, const RunRequest& request, const nlohmann::json& hardware) {
-  if (options.resume) return RunDirectory::resume(options.run.empty() ? latest_run() : options.run, request, hardware);
-  const std::string path = options.run.empty() ? new_run_path(runs_folder, request.model, request.workload) : options.run;
+  if (options.resume)
+    return RunDirectory::resume(options.run.empty() ? latest_run() : options.run, request, hardware);
+  const std::string path =
+      options.run.empty() ? new_run_path(runs_folder, request.model, request.workload) : options.run;
   RunDirectory run = RunDirectory::create(path, request, hardware);
   link_latest(runs_folder, path);
   return run;
 }
 
-// The trials are what a run goes by: where the folder has lost the rate of arrivals that they were measured at, they give it
-// back. Returns why they could not; empty: they did, or there was nothing to do.
+// The trials are what a run goes by: where the folder has lost the rate of arrivals that they were measured
+// at, they give it back. Returns why they could not; empty: they did, or there was nothing to do.
 std::string keep_arrival_rate(const std::string& folder, std::span<const Trial> trials) {
   if (read_arrival_rate(folder).per_s > 0.0) return "";
   for (const Trial& trial : trials)
@@ -144,7 +151,8 @@ struct StudyOutcome {
 // What doctor says of this box, as far as the study suffers from it.
 std::vector<Finding> box_findings(const TuneOptions& options, const Study& study) {
   if (study.made_up && options.box.empty()) return {};
-  return findings_for(options.box.empty() ? look_at_box(false) : read_box_file(options.box), study.device == DeviceKind::cuda);
+  return findings_for(options.box.empty() ? look_at_box(false) : read_box_file(options.box),
+                      study.device == DeviceKind::cuda);
 }
 
 std::string doctor_words(const Finding& finding) {
@@ -166,11 +174,12 @@ std::optional<StudyOutcome> stopped_by(const std::vector<Finding>& findings, con
     return std::nullopt;
   }
   console.warn("moetune: nothing was measured, it could not be trusted; --force measures all the same");
-  return StudyOutcome{.code = ExitCode::indeterminate, .document = {{"indeterminate", true}, {"findings", spoiling}}};
+  return StudyOutcome{.code = ExitCode::indeterminate,
+                      .document = {{"indeterminate", true}, {"findings", spoiling}}};
 }
 
-// seat: where it is given, only the search is run, in the worker that is found there; its final round and conclusion are left to
-// a later sitting over the same run directory.
+// seat: where it is given, only the search is run, in the worker that is found there; its final round and
+// conclusion are left to a later sitting over the same run directory.
 StudyOutcome run_study(const TuneOptions& options, Study study, const Interruption& interruption,
                        const std::shared_ptr<WorkerSeat>& seat = nullptr) {
   const Console& console = options.common.console;
@@ -182,10 +191,12 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   const Configuration default_one = default_configuration(study, space);
   const std::vector<Finding> findings = box_findings(options, study);
   if (const std::optional<StudyOutcome> stopped = stopped_by(findings, options)) return *stopped;
-  RunDirectory run = open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
+  RunDirectory run =
+      open_run(options, request_of(options, study, space, default_one), to_json_value(study.hardware));
   TrialLog log(run.trials_file());
   study = with_folder(std::move(study), std::filesystem::absolute(run.path()).string());
-  if (const std::string problem = keep_arrival_rate(run.path(), log.trials()); !problem.empty()) console.warn(problem);
+  if (const std::string problem = keep_arrival_rate(run.path(), log.trials()); !problem.empty())
+    console.warn(problem);
 
   for (const Finding& finding : findings)
     if (finding.severity == Severity::warning) console.log(doctor_words(finding));
@@ -199,7 +210,8 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   TuneRequest request = tune_request_of(study, default_one, objectives, options.common.seed, progress);
   request.acceptable = [&](const Trial& trial) {
     const GateVerdict verdict = judge(trial.metrics, gate).verdict;
-    return verdict == GateVerdict::met || (verdict == GateVerdict::unknown && keeps_accuracy(trial.configuration, default_one));
+    return verdict == GateVerdict::met ||
+           (verdict == GateVerdict::unknown && keeps_accuracy(trial.configuration, default_one));
   };
   request.max_trials = options.max_trials;
   if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;
@@ -230,17 +242,23 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
     if (!console.quiet) progress.message(line);
   };
   request.stops_before_final_round = seat != nullptr;
-  study = with_run_limit(std::move(study), options.target.run_limit_seconds(options.timing_seconds, options.budget_seconds));
+  study = with_run_limit(std::move(study),
+                         options.target.run_limit_seconds(options.timing_seconds, options.budget_seconds));
   TrialRunnerSettings runner_settings =
       options.target.runner_settings(study, options.timing_seconds, options.budget_seconds);
   runner_settings.seat = seat;
   const auto cheapest = [&] {
-    std::vector<Configuration> next = cheapest_configurations(study, space, legal, default_one, gate, tried_after_failed_default);
+    std::vector<Configuration> next =
+        cheapest_configurations(study, space, legal, default_one, gate, tried_after_failed_default);
     if (!next.empty())
-      progress.message("the default configuration cannot be measured: next come those that move the fewest bytes per step");
+      progress.message(
+          "the default configuration cannot be measured: next come those that move the fewest bytes per "
+          "step");
     return next;
   };
-  AfterFailedDefaultSearcher searcher(default_one, cheapest, make_searcher(options.searcher, {space, legal, objectives, options.common.seed}));
+  AfterFailedDefaultSearcher searcher(
+      default_one, cheapest,
+      make_searcher(options.searcher, {space, legal, objectives, options.common.seed}));
   const std::size_t lines_before = lines_of(log);
   const TuneResult result = tune(request, searcher, log, runner_settings, interruption);
   progress.clear();
@@ -257,7 +275,8 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   }
   for (const auto& list : {on_processors, on_gpu, arisen}) add_other_work(run.path(), list);
   const Conclusion conclusion = conclude(run.path(), options.gate);
-  if (options.save && !interrupted && conclusion.profile) console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
+  if (options.save && !interrupted && conclusion.profile)
+    console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
   console.result(fmt::format(
       "{}{} in {} of measuring; {}\n", counted(log.trials().size(), "trial"),
       log.measured_again().empty()
@@ -272,14 +291,19 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   for (const std::string& other : on_gpu) outcome.document["other_work"].push_back(other);
   outcome.document["arisen"] = arisen;
   if (!on_processors.empty())
-    console.warn(fmt::format("moetune: other work ran beside it: {}. Turns of one pass share that, so their ratios hold; the times are not this "
-                             "machine's alone", fmt::join(on_processors, ", ")));
+    console.warn(
+        fmt::format("moetune: other work ran beside it: {}. Turns of one pass share that, so their ratios "
+                    "hold; the times are not this "
+                    "machine's alone",
+                    fmt::join(on_processors, ", ")));
   if (!on_gpu.empty()) {
-    console.warn(fmt::format("moetune: indeterminate: {} came while it was measured", fmt::join(on_gpu, ", ")));
+    console.warn(
+        fmt::format("moetune: indeterminate: {} came while it was measured", fmt::join(on_gpu, ", ")));
     outcome.code = ExitCode::indeterminate;
   }
   if (!arisen.empty()) {
-    console.warn(fmt::format("moetune: indeterminate: while it was measured this arose: {}", fmt::join(arisen, "; ")));
+    console.warn(
+        fmt::format("moetune: indeterminate: while it was measured this arose: {}", fmt::join(arisen, "; ")));
     outcome.code = ExitCode::indeterminate;
   }
   if (interrupted) {
@@ -298,30 +322,35 @@ ExitCode run_tune(const TuneOptions& options) {
   objectives_named(options.objectives);
   if (!options.slo.empty()) parse_slo(options.slo);
   if (options.save && options.target.target != "engine")
-    throw InputError("--save", "with --target " + options.target.target, "numbers that were measured, for a registry of profiles");
+    throw InputError("--save", "with --target " + options.target.target,
+                     "numbers that were measured, for a registry of profiles");
   if (options.target.target != "engine" && options.common.workload.find(',') != std::string::npos)
-    throw InputError("--workload", "'" + options.common.workload + "' with --target " + options.target.target, "one workload");
+    throw InputError("--workload", "'" + options.common.workload + "' with --target " + options.target.target,
+                     "one workload");
   const std::vector<std::string> searchers = searcher_names();
   if (std::ranges::find(searchers, options.searcher) == searchers.end())
-    throw InputError("--searcher", "no searcher named '" + options.searcher + "'", fmt::format("{}", fmt::join(searchers, ", ")));
+    throw InputError("--searcher", "no searcher named '" + options.searcher + "'",
+                     fmt::format("{}", fmt::join(searchers, ", ")));
 
   std::vector<Study> studies = studies_of(options.common, options.target, options.timing_seconds);
   if (!options.slo.empty())
     for (Study& study : studies) study = with_slo(std::move(study), parse_slo(options.slo));
-  for (const Study& study : studies) require_measurable(objectives_of(options, study), study);  // before the first one is searched
+  for (const Study& study : studies)
+    require_measurable(objectives_of(options, study), study);  // before the first one is searched
   const std::string& gpu = studies.front().unused_gpu;
   if (!gpu.empty()) console.json ? console.warn(gpu) : console.result(gpu);
   for (const std::string& warning : studies.front().warnings) console.warn(warning);
   if (studies.size() > 1 && !options.run.empty())
     throw InputError("--run", "'" + options.run + "' with several workloads", "one workload, or no --run");
-  if (studies.size() > 1 && options.resume) throw InputError("--resume", "with several workloads", "one workload");
+  if (studies.size() > 1 && options.resume)
+    throw InputError("--resume", "with several workloads", "one workload");
 
   const Interruption interruption;
   nlohmann::json documents = nlohmann::json::array();
   ExitCode code = ExitCode::done;       // of the searches
   ExitCode last_code = ExitCode::done;  // of the conclusions
-  // Searches of several workloads share a worker, and with it the weights; the final rounds, which are measured in processes
-  // of their own, come after all of them.
+  // Searches of several workloads share a worker, and with it the weights; the final rounds, which are
+  // measured in processes of their own, come after all of them.
   std::vector<std::string> runs;
   if (studies.size() > 1) {
     const auto seat = std::make_shared<WorkerSeat>();
@@ -355,39 +384,50 @@ ExitCode run_tune(const TuneOptions& options) {
 
 Command add_tune_command(CLI::App& program, const std::vector<std::string>& command_line) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App& command = add_subcommand(
-      program, "tune", "Search, measure, recommend; writes a run directory",
-      "--workload chat,agent searches for one after the other and writes one profile each.\n\n"
-      "  moetune tune\n"
-      "  moetune tune --model DIR --workload chat --budget 20m\n"
-      "  moetune tune --resume\n\n"
-      "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory or keeps --slo, 5 the box spoils every measurement, 130 interrupted with state saved.");
-  add_text_option(command, "--space", options->space, "NAME|FILE", "What may vary; see 'moetune list spaces'");
-  add_text_option(command, "--searcher", options->searcher, "NAME", "Who proposes; see 'moetune list searchers'");
+  CLI::App& command =
+      add_subcommand(program, "tune", "Search, measure, recommend; writes a run directory",
+                     "--workload chat,agent searches for one after the other and writes one profile each.\n\n"
+                     "  moetune tune\n"
+                     "  moetune tune --model DIR --workload chat --budget 20m\n"
+                     "  moetune tune --resume\n\n"
+                     "Exit codes: 0 done, 2 bad input, 4 nothing fits into memory or keeps --slo, 5 the box "
+                     "spoils every measurement, 130 interrupted with state saved.");
+  add_text_option(command, "--space", options->space, "NAME|FILE",
+                  "What may vary; see 'moetune list spaces'");
+  add_text_option(command, "--searcher", options->searcher, "NAME",
+                  "Who proposes; see 'moetune list searchers'");
   add_parsed_option(
       command, "--max-trials", options->max_trials,
-      [](const std::string& flag, const std::string& text) { return parse_whole_number(flag, text, 1, 1000000); }, "N",
-      "Trials at most, the default configuration included (default: as the budget allows)");
+      [](const std::string& flag, const std::string& text) {
+        return parse_whole_number(flag, text, 1, 1000000);
+      },
+      "N", "Trials at most, the default configuration included (default: as the budget allows)");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Time for trials and the final round, which gets a quarter", "3m");
   add_parsed_option(command, "--timing", options->timing_seconds, parse_duration_seconds, "90s|20m|2h",
                     "Most time for timing one configuration; ends earlier when the interval is narrow", "2s");
   add_text_option(command, "--objective", options->objectives, "METRIC,...",
                   "What is traded off, the first is what is recommended by; see 'moetune list metrics'");
-  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none", "How accurate a recommendation must be");
-  add_text_option(command, "--slo", options->slo, "METRIC=TIME", "A limit a recommendation must keep, such as tpot_p99=20ms");
-  add_text_option(command, "--run", options->run, "DIR", "Run directory (default: runs/<time>-<model>-<workload>)");
+  add_text_option(command, "--gate", options->gate, "lossless|int8|int4|none",
+                  "How accurate a recommendation must be");
+  add_text_option(command, "--slo", options->slo, "METRIC=TIME",
+                  "A limit a recommendation must keep, such as tpot_p99=20ms");
+  add_text_option(command, "--run", options->run, "DIR",
+                  "Run directory (default: runs/<time>-<model>-<workload>)");
   add_flag(command, "--resume", options->resume, "Go on with --run DIR, or with the latest run");
-  add_flag(command, "--force", options->force, "Measure although doctor finds what spoils it (exit code 5 otherwise)");
+  add_flag(command, "--force", options->force,
+           "Measure although doctor finds what spoils it (exit code 5 otherwise)");
   add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
   add_read_option(
       command, "--warm-start",
-      [](const std::string& text) { throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", ""); },
+      [](const std::string& text) {
+        throw InputError("--warm-start", "'" + text + "': this build starts every search afresh", "");
+      },
       "...", "Not in this build yet");
   add_common_options(command, options->common, {.model = true, .workload = true});
   auto testing_options = add_target_options(command, options->target);
-  testing_options.push_back(
-      hidden(add_text_option(command, "--box", options->box, "FILE", "Take another box for this one; see doctor --box")));
+  testing_options.push_back(hidden(add_text_option(command, "--box", options->box, "FILE",
+                                                   "Take another box for this one; see doctor --box")));
   options->command_line = command_line;
   return {&command, [options] { return run_tune(*options); }, testing_options};
 }

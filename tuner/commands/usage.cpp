@@ -50,7 +50,8 @@ void refuse_unknown_words(const CLI::App& program) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     const std::string where = command->get_name();
     if (word.starts_with('-')) refuse(where, word, "flag", flag_names(*command));
-    throw InputError(where, "nothing takes the word '" + word + "'", "the options of 'moetune " + command->get_name() + " --help'");
+    throw InputError(where, "nothing takes the word '" + word + "'",
+                     "the options of 'moetune " + command->get_name() + " --help'");
   }
 }
 
@@ -83,7 +84,8 @@ std::string message_of(const CLI::App& program, const CLI::ParseError& error) {
     const std::string flag = text.substr(std::min(text.find("--"), text.size()));
     const auto value = flag.find(" = ");
     if (value != std::string::npos)
-      return flag.substr(0, value) + ": '" + flag.substr(value + 3) + "' (accepted: no value, it is on where it is given)";
+      return flag.substr(0, value) + ": '" + flag.substr(value + 3) +
+             "' (accepted: no value, it is on where it is given)";
   }
   return text;
 }

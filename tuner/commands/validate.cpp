@@ -79,9 +79,10 @@ TrialLogContents checked_log(const std::string& file) {
   TrialLogContents log = read_trial_log(file);
   for (const std::vector<Trial>* trials : {&log.trials, &log.measured_again, &log.recordings})
     for (const Trial& trial : *trials) {
-      const std::string where =
-          fmt::format("{}: trial {}{}: ", file, trial.number,
-                      trial.turn ? ", measured again" : trial.is_recording ? ", recorded" : "");
+      const std::string where = fmt::format("{}: trial {}{}: ", file, trial.number,
+                                            trial.turn           ? ", measured again"
+                                            : trial.is_recording ? ", recorded"
+                                                                 : "");
       check_configuration(trial.configuration.values, where + "configuration");
       check_possible(trial.metrics, where + "metrics");
     }
@@ -118,7 +119,8 @@ void check_front(const nlohmann::json& document, const std::string& file, const 
     attempt([&] {
       const JsonFields parts(point, where);
       const std::int64_t number = parts.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
-      const Configuration configuration = configuration_from_json(parts.object("configuration"), parts.place("configuration"));
+      const Configuration configuration =
+          configuration_from_json(parts.object("configuration"), parts.place("configuration"));
       check_configuration(configuration.values, parts.place("configuration"));
       check_possible(metrics_from_json(parts.object("metrics"), parts.place("metrics")),
                      parts.place("metrics"));
@@ -127,7 +129,8 @@ void check_front(const nlohmann::json& document, const std::string& file, const 
       if (trial == log->trials.end())
         return refuse(parts.place("trial"), std::to_string(number), "a trial of trials.jsonl");
       if (trial->configuration != configuration)
-        refuse(parts.place("configuration"), configuration.key(), "that of trial " + std::to_string(number) + ", " + trial->configuration.key());
+        refuse(parts.place("configuration"), configuration.key(),
+               "that of trial " + std::to_string(number) + ", " + trial->configuration.key());
     });
   }
 }
@@ -176,19 +179,23 @@ std::string checked_front(const nlohmann::json& document, const std::string& fil
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
   std::error_code unreadable;
-  if (!fs::exists(path, unreadable) || unreadable) throw InputError(path.empty() ? "''" : path, "no such file", "a space, a profile, a trial log or a run directory");
+  if (!fs::exists(path, unreadable) || unreadable)
+    throw InputError(path.empty() ? "''" : path, "no such file",
+                     "a space, a profile, a trial log or a run directory");
   if (fs::is_directory(path)) return checked_run(path);
   if (path.ends_with(".jsonl")) return "a log of " + words_of(checked_log(path));
   const nlohmann::json document = read_json_file(path);
   const auto has = [&](const char* field) { return document.is_object() && document.contains(field); };
   if (has("parameters")) {
     // Numbers that a model or machine gives are not known here; the largest that any could have stand in.
-    const SearchSpace space = search_space_from_json(document, path, check_knob, {{"native", 64}, {"cores", 256}});
+    const SearchSpace space =
+        search_space_from_json(document, path, check_knob, {{"native", 64}, {"cores", 256}});
     return "a search space of " + counted(space.parameters.size(), "parameter");
   }
   if (has("boxes")) {
     const nlohmann::json& boxes = document["boxes"];
-    const bool is_catalogue = boxes.is_array() && !boxes.empty() && boxes.front().is_object() && boxes.front().contains("memory_gb");
+    const bool is_catalogue = boxes.is_array() && !boxes.empty() && boxes.front().is_object() &&
+                              boxes.front().contains("memory_gb");
     if (is_catalogue)
       return "a catalogue of " + counted(hardware_catalogue_from_json(document, path).size(), "box", "boxes");
     return "prices of " + counted(price_list_from_json(document, path).boxes.size(), "box", "boxes");
@@ -218,7 +225,8 @@ ExitCode run_validate(const ValidateOptions& options) {
   std::string what;
   attempt([&] { what = checked(options.path); });
   if (!problems.messages().empty()) {
-    for (const std::string& message : problems.messages()) options.console.warn("moetune: " + printable(message));
+    for (const std::string& message : problems.messages())
+      options.console.warn("moetune: " + printable(message));
     options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
     return ExitCode::bad_input;
   }
@@ -231,9 +239,10 @@ ExitCode run_validate(const ValidateOptions& options) {
 
 Command add_validate_command(CLI::App& program) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App& command = add_subcommand(
-      program, "validate", "Check a space, profile, trial log or run against its schema",
-      "Says OK and what it is, or names file, field, value and what is accepted for everything that is wrong (exit code 2).");
+  CLI::App& command =
+      add_subcommand(program, "validate", "Check a space, profile, trial log or run against its schema",
+                     "Says OK and what it is, or names file, field, value and what is accepted for "
+                     "everything that is wrong (exit code 2).");
   required(add_text_option(command, "FILE", options->path, "PATH", "File or run directory"));
   add_output_options(command, options->console);
   return {&command, [options] { return run_validate(*options); }};

@@ -20,7 +20,8 @@ std::unique_ptr<Target> make_target(const nlohmann::json& setup, const ProgressW
   const std::string kind = fields.text("target");
   if (kind == "synthetic") return make_synthetic_target(fields.object("synthetic"));
   if (kind == "engine")
-    return std::make_unique<EngineTarget>(engine_target_setup_from_json(fields.object("engine"), fields.place("engine")), progress);
+    return std::make_unique<EngineTarget>(
+        engine_target_setup_from_json(fields.object("engine"), fields.place("engine")), progress);
   throw InputError(fields.place("target"), "'" + kind + "'", "engine, synthetic");
 }
 

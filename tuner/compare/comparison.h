@@ -63,8 +63,8 @@ struct Comparison {
 std::vector<std::string> differences(std::span<const LaunchProfile> profiles,
                                      std::span<const std::string> names);
 
-// gpu_bytes: memory that such a GPU comes with; a run that had much less of it was limited (--device-memory, or
-// others were there), which is then part of the name. 0: not known.
+// gpu_bytes: memory that such a GPU comes with; a run that had much less of it was limited (--device-memory,
+// or others were there), which is then part of the name. 0: not known.
 std::string box_name(const HardwareFingerprint& hardware, std::int64_t gpu_bytes = 0);
 
 // One box of a comparison as its profile has it; the money is left to settle().

@@ -205,28 +205,26 @@ void add_bottlenecks(const BoxFacts& box, Findings& findings) {
   for (const GpuState& gpu : box.gpus) {
     const std::string which = fmt::format("{} {}", gpu.name, gpu.bus_id);
     const auto seen = [&] {
-      return fmt::format("{}: kernels run {} % of the time while the link carries {:.1f} of {:.1f} GB/s", which,
-                         *gpu.busy_percent, *gpu.link_gb_per_s, *box.pinned_gb_per_s);
+      return fmt::format("{}: kernels run {} % of the time while the link carries {:.1f} of {:.1f} GB/s",
+                         which, *gpu.busy_percent, *gpu.link_gb_per_s, *box.pinned_gb_per_s);
     };
     if (const Bottleneck found = bottleneck_of(box, gpu); found == Bottleneck::copies)
       findings.push_back(
-          {"waits_for_copies", Severity::warning,
-           seen(),
-           "it waits for experts on their way from the host",
+          {"waits_for_copies", Severity::warning, seen(), "it waits for experts on their way from the host",
            "more of them resident (expert_cache), fewer bits (expert_quant), a better policy ('moetune "
            "trace')"});
     else if (found == Bottleneck::launches_or_synchronisation)
       findings.push_back(
-          {"waits_for_launches", Severity::warning,
-           seen(),
+          {"waits_for_launches", Severity::warning, seen(),
            "it waits for the host: launches, or answers the host waits for",
            "CUDA graphs, routing on the GPU, more sequences side by side; 'moetune tax --import' says "
            "which"});
     else if (found == Bottleneck::copies_in_turns)
-      findings.push_back({"waits_in_turns", Severity::warning, seen(),
-                          "copies of experts and waits for the host take turns: neither runs beside the other, or beside "
-                          "kernels",
-                          "prefetch and CUDA graphs let them overlap; 'moetune tax --import' says what is exposed"});
+      findings.push_back(
+          {"waits_in_turns", Severity::warning, seen(),
+           "copies of experts and waits for the host take turns: neither runs beside the other, or beside "
+           "kernels",
+           "prefetch and CUDA graphs let them overlap; 'moetune tax --import' says what is exposed"});
   }
 }
 

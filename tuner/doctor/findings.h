@@ -28,9 +28,9 @@ struct Finding {
 // The gravest first, otherwise in a fixed order.
 std::vector<Finding> findings_of(const BoxFacts& box);
 
-// What a running GPU waits for. The rules: kernels run less than 70 % of the time, and the link is above 85 % of
-// its measured rate: copies; both low, the link below half of its rate: launches or synchronisation; between
-// the two: each in its turn.
+// What a running GPU waits for. The rules: kernels run less than 70 % of the time, and the link is above 85 %
+// of its measured rate: copies; both low, the link below half of its rate: launches or synchronisation;
+// between the two: each in its turn.
 enum class Bottleneck : std::uint8_t { unknown, none, copies, copies_in_turns, launches_or_synchronisation };
 Bottleneck bottleneck_of(const BoxFacts& box, const GpuState& gpu);
 

@@ -66,12 +66,23 @@ std::string html_text(std::string_view text) {
   std::string escaped;
   for (const char c : printable(text)) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += c;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
@@ -82,10 +93,17 @@ std::string script_json(const nlohmann::json& document) {
   // These stand within texts of a JSON document only, where \u means the same.
   for (const char c : document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {
     switch (c) {
-      case '<': escaped += "\\u003c"; break;
-      case '>': escaped += "\\u003e"; break;
-      case '&': escaped += "\\u0026"; break;
-      default: escaped += c;
+      case '<':
+        escaped += "\\u003c";
+        break;
+      case '>':
+        escaped += "\\u003e";
+        break;
+      case '&':
+        escaped += "\\u0026";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;

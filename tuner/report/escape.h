@@ -1,5 +1,5 @@
-// Makes any text safe to stand in Markdown, HTML or in a CSV field: names of models and what crashed workers said
-// come from elsewhere. For terminals: printable.h.
+// Makes any text safe to stand in Markdown, HTML or in a CSV field: names of models and what crashed workers
+// said come from elsewhere. For terminals: printable.h.
 #pragma once
 
 #include <span>
@@ -20,12 +20,12 @@ std::string markdown_code(std::string_view text);
 // A line of a fenced block: one line that cannot end the fence.
 std::string fenced_line(std::string_view text);
 
-// Content or a quoted attribute of an HTML element, one line: no tag, entity or end of the attribute in it takes
-// effect.
+// Content or a quoted attribute of an HTML element, one line: no tag, entity or end of the attribute in it
+// takes effect.
 std::string html_text(std::string_view text);
 
-// A document for <script type="application/json">: nothing in it can end the element or begin a comment, and JSON
-// readers see the same texts. Bytes that are no UTF-8 are replaced.
+// A document for <script type="application/json">: nothing in it can end the element or begin a comment, and
+// JSON readers see the same texts. Bytes that are no UTF-8 are replaced.
 std::string script_json(const nlohmann::json& document);
 
 // A word of a POSIX shell command, quoted where it has to be.

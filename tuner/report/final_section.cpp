@@ -97,8 +97,9 @@ std::string how_it_was_made(const FinalRound& round) {
         "alone: {} passes, each in a fresh process. There is nothing to compare it with tonight; {}.\n\n",
         round.passes,
         round.passes < fewest_rounds
-            ? fmt::format("'moetune ci' needs {} passes to compare a later night with, which a larger --budget gives",
-                          fewest_rounds)
+            ? fmt::format(
+                  "'moetune ci' needs {} passes to compare a later night with, which a larger --budget gives",
+                  fewest_rounds)
             : "'moetune ci' compares a later night with these passes");
   return fmt::format(
       "The default and the best of the search, measured again in turns: {} passes, in each of them every "

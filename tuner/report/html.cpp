@@ -163,7 +163,9 @@ std::string failures(const RunReport& report) {
   for (const std::vector<Trial>* trials : {&report.trials, &report.measured_again, &report.recordings})
     for (const Trial& trial : *trials)
       if (trial.outcome != Outcome::ok)
-        rows.push_back({std::to_string(trial.number) + (trial.turn ? ", measured again" : trial.is_recording ? ", recorded" : ""),
+        rows.push_back({std::to_string(trial.number) + (trial.turn           ? ", measured again"
+                                                        : trial.is_recording ? ", recorded"
+                                                                             : ""),
                         std::string(name_of(trial.outcome)),
                         html_code(varied_text(trial.configuration, knobs)), html_text(trial.reason)});
   return html_section("failures", fmt::format("Failures: {}", rows.size()),

@@ -78,15 +78,18 @@ std::string knob_effects_section(const RunReport& report) {
     return (value < 0.0 ? "-" : "+") + column.number(value < 0.0 ? -value : value);
   };
   std::string text = fmt::format(
-      "## What one knob changes\n\nPairs of trials that differ in one knob alone, each measured once: the median change of "
-      "{} against the default's value of that knob.\n\n| knob | in place of | pairs | default's | change | least to most | % "
+      "## What one knob changes\n\nPairs of trials that differ in one knob alone, each measured once: the "
+      "median change of "
+      "{} against the default's value of that knob.\n\n| knob | in place of | pairs | default's | change | "
+      "least to most | % "
       "|\n| --- | --- | --- | --- | --- | --- | --- |\n",
       markdown_text(column.heading()));
   for (const KnobEffect& effect : effects)
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {:+.1f} % |\n", markdown_code(effect.knob + "=" + effect.value),
-                        markdown_code(effect.usual), effect.pairs, column.number(effect.usual_median), number(effect.change),
-                        effect.pairs > 1 ? fmt::format("{} to {}", number(effect.least), number(effect.most)) : "",
-                        100.0 * (effect.ratio - 1.0));
+    text += fmt::format(
+        "| {} | {} | {} | {} | {} | {} | {:+.1f} % |\n", markdown_code(effect.knob + "=" + effect.value),
+        markdown_code(effect.usual), effect.pairs, column.number(effect.usual_median), number(effect.change),
+        effect.pairs > 1 ? fmt::format("{} to {}", number(effect.least), number(effect.most)) : "",
+        100.0 * (effect.ratio - 1.0));
   return text + "\n";
 }
 

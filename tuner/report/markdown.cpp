@@ -147,7 +147,8 @@ std::string note_of(const RunRequest& request) {
   const auto note = request.conditions.find("model_note");
   return note == request.conditions.end() || !note->is_string()
              ? ""
-             : fmt::format("**{}: {}.**\n\n", markdown_text(request.model), markdown_text(note->get<std::string>()));
+             : fmt::format("**{}: {}.**\n\n", markdown_text(request.model),
+                           markdown_text(note->get<std::string>()));
 }
 
 std::string again(const RunReport& report) {
@@ -177,8 +178,9 @@ std::string to_markdown(const RunReport& report) {
   const Knobs knobs = knobs_of(report.trials);
   return fmt::format("# {}, {}\n\n", markdown_text(report.request.model),
                      markdown_text(report.request.workload)) +
-          note_of(report.request) + what_to_launch(report) + final_section(report) + the_front(report, knobs) + knob_effects_section(report) + the_default(report) +
-          failures(report, knobs) + how_measured(report) + machine(report) + again(report);
+         note_of(report.request) + what_to_launch(report) + final_section(report) + the_front(report, knobs) +
+         knob_effects_section(report) + the_default(report) + failures(report, knobs) + how_measured(report) +
+         machine(report) + again(report);
 }
 
 }  // namespace moetune

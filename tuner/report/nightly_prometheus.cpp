@@ -45,10 +45,12 @@ std::string to_prometheus(const NightlyRecord& record) {
   for (const NightlyVerdict each :
        {NightlyVerdict::ok, NightlyVerdict::regression, NightlyVerdict::indeterminate, NightlyVerdict::stale})
     text.add("moetune_ci_verdict", "1 for the verdict that holds, 0 for the others.",
-             with(labels, {{"verdict", std::string(name_of(each))}}), each == record.result.verdict ? 1.0 : 0.0);
+             with(labels, {{"verdict", std::string(name_of(each))}}),
+             each == record.result.verdict ? 1.0 : 0.0);
   for (const NightlyPoint& point : record.input.points)
     add_point(text, with(labels, {{"role", std::string(name_of(point.role))}}), point);
-  text.add("moetune_ci_threshold_ratio", "The slowdown that has to be found.", labels, record.input.threshold);
+  text.add("moetune_ci_threshold_ratio", "The slowdown that has to be found.", labels,
+           record.input.threshold);
   text.add("moetune_ci_duration_seconds", "That the check took.", labels, record.seconds);
   return text.text();
 }

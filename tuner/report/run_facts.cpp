@@ -65,9 +65,11 @@ std::vector<NamedText> study_facts(const RunReport& report) {
                               {"measuring time", duration_text(seconds)},
                               {"build", request.build}};
   if (!report.other_work.empty())
-    rows.push_back({"other work", fmt::format("{}: times are not this machine's alone; turns of one pass shared it, so that "
-                                              "their ratios hold",
-                                              fmt::join(report.other_work, ", "))});
+    rows.push_back(
+        {"other work",
+         fmt::format("{}: times are not this machine's alone; turns of one pass shared it, so that "
+                     "their ratios hold",
+                     fmt::join(report.other_work, ", "))});
   if (const std::string jumps = clock_jumps(report); !jumps.empty()) rows.push_back({"system clock", jumps});
   flatten(rows, "", request.conditions);
   return rows;

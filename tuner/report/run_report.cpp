@@ -25,7 +25,8 @@ std::string RunReport::role_of(std::int64_t number) const {
   if (verdict.runner_up == number) add("runner-up");
   if (number == 0) add("default");
   if (std::find(front.begin(), front.end(), number) != front.end()) add("front");
-  if (is_synthetic(trial(number).metrics) && !keeps_accuracy(trial(number).configuration, trial(0).configuration))
+  if (is_synthetic(trial(number).metrics) &&
+      !keeps_accuracy(trial(number).configuration, trial(0).configuration))
     add("speed only, accuracy unknown");
   return role;
 }

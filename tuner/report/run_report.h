@@ -35,8 +35,9 @@ struct RunReport {
   nlohmann::json hardware;
   std::vector<Trial> trials;          // trial 0 is the default configuration
   std::vector<Trial> measured_again;  // of final rounds
-  std::vector<Trial> recordings;      // of where the time goes; what they found is among the metrics of their trials
-  std::string torn;                   // a torn last line was left out; empty: none
+  std::vector<Trial>
+      recordings;    // of where the time goes; what they found is among the metrics of their trials
+  std::string torn;  // a torn last line was left out; empty: none
   std::vector<std::string> other_work;  // that ran beside it, by name; empty: none was seen
   std::vector<Objective> objectives;
   std::vector<std::int64_t> front;  // trial numbers, in the order of the first objective
@@ -57,7 +58,8 @@ struct RunReport {
 // makes it from what is here. So are the confirmations. Throws InputError naming the file.
 RunReport read_run(const std::string& run_path);
 
-// Writes front.json, front.csv, report.md and report.html into the run directory. Throws std::runtime_error (disk).
+// Writes front.json, front.csv, report.md and report.html into the run directory. Throws std::runtime_error
+// (disk).
 void write_report_files(const RunReport& report);
 
 }  // namespace moetune

@@ -1,6 +1,6 @@
-// Where the default configuration cannot be measured (it takes too long, or more memory than there is), a search
-// that goes on blindly may meet nothing that can. So the given configurations come next; where the default was
-// measured nothing changes. They are asked for only then, as looking for them may take a while.
+// Where the default configuration cannot be measured (it takes too long, or more memory than there is), a
+// search that goes on blindly may meet nothing that can. So the given configurations come next; where the
+// default was measured nothing changes. They are asked for only then, as looking for them may take a while.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace moetune {
 class AfterFailedDefaultSearcher : public Searcher {
  public:
   AfterFailedDefaultSearcher(Configuration default_configuration,
-                             std::function<std::vector<Configuration>()> given, std::unique_ptr<Searcher> then);
+                             std::function<std::vector<Configuration>()> given,
+                             std::unique_ptr<Searcher> then);
   std::optional<Configuration> ask() override;
   void tell(const Trial& trial) override;
 

@@ -64,7 +64,7 @@ struct HttpClient::Parts {
 };
 
 HttpReply HttpClient::Parts::send(httplib::Request request,
-                                       const std::function<bool(std::string_view)>& receive) {
+                                  const std::function<bool(std::string_view)>& receive) {
   HttpReply reply;
   std::size_t bytes = 0;
   bool too_long = false;
@@ -93,7 +93,8 @@ HttpReply HttpClient::Parts::send(httplib::Request request,
   if (too_long)
     reply.failure = fmt::format("{}: the answer is longer than {} bytes", what, limits.body_bytes);
   else if (!result)
-    reply.failure = fmt::format("{}: {}", what, words_of(result.error(), {reply.status, bytes, Clock::now() - heard}, limits));
+    reply.failure = fmt::format(
+        "{}: {}", what, words_of(result.error(), {reply.status, bytes, Clock::now() - heard}, limits));
   else if (!is_good)
     reply.failure =
         fmt::format("{}: status {}: {}", what, reply.status, fitted(reply.body, shown_of_an_error));

@@ -2,9 +2,9 @@
 // stays behind this header (it costs every file that includes it seconds of compile time).
 //
 // Every request has a connection of its own: llama-server promises to keep one and yet closes it after every
-// streamed answer, a moment after the answer's end; a request sent in that moment is lost. A connection kept idle
-// also holds one of the few threads of such a server. What the server does wrong is a value (HttpReply::failure),
-// as every request of a measurement may fail on its own. Use one client per thread.
+// streamed answer, a moment after the answer's end; a request sent in that moment is lost. A connection kept
+// idle also holds one of the few threads of such a server. What the server does wrong is a value
+// (HttpReply::failure), as every request of a measurement may fail on its own. Use one client per thread.
 #pragma once
 
 #include <functional>

@@ -143,9 +143,9 @@ ServedRun ServedWorkload::sequence(std::uint64_t number) const {
       prompt += answer;
     }
     if (!all.failure.empty())
-      all.failure = place("round", static_cast<std::size_t>(round),
-                          static_cast<std::size_t>(workload_.rounds)) +
-                    all.failure;
+      all.failure =
+          place("round", static_cast<std::size_t>(round), static_cast<std::size_t>(workload_.rounds)) +
+          all.failure;
   }
   return all;
 }

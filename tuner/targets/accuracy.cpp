@@ -29,7 +29,8 @@ Measurement measurement_of(const RatioInterval& ratio, std::int64_t n, double le
   return measurement;
 }
 
-// Agreement of 100 % has no spread, so the blocks would promise an interval of width zero; Wilson's interval does not.
+// Agreement of 100 % has no spread, so the blocks would promise an interval of width zero; Wilson's interval
+// does not.
 Measurement agreement_of(const std::vector<double>& same, std::int64_t block) {
   const auto n = std::ssize(same);
   Measurement measurement = measurement_of(block_mean(same, block), n, 0.0, 1.0);
@@ -52,10 +53,12 @@ std::optional<Measurement> tail_of(const std::vector<double>& kl) {
   return measurement;
 }
 
-// Ratio of powers in decibels. A configuration that is bit-identical has no noise: JSON has no infinity, and nothing that
-// differs at all comes near this (float32 logits resolve about 150 dB).
+// Ratio of powers in decibels. A configuration that is bit-identical has no noise: JSON has no infinity, and
+// nothing that differs at all comes near this (float32 logits resolve about 150 dB).
 constexpr double most_db = 200.0;
-double decibels(double ratio) { return ratio <= 0.0 ? most_db : std::min(most_db, -10.0 * std::log10(ratio)); }
+double decibels(double ratio) {
+  return ratio <= 0.0 ? most_db : std::min(most_db, -10.0 * std::log10(ratio));
+}
 
 Measurement snr_of(const AccuracySamples& samples, std::int64_t block) {
   const RatioInterval noise = block_ratio(samples.difference_power, samples.reference_power, block);
@@ -78,9 +81,12 @@ class RoutingComparison {
 
   void add(const ScoredPosition& at, int layer, std::span<const std::int32_t> ids) {
     const auto& shape = group_.shape;
-    const std::int64_t first = (at.index(text_) * shape.moe_layers + row_.at(static_cast<std::size_t>(layer))) * shape.k;
-    const auto expected = group_.expert_ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(shape.k));
-    const auto weights = group_.expert_weights.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(shape.k));
+    const std::int64_t first =
+        (at.index(text_) * shape.moe_layers + row_.at(static_cast<std::size_t>(layer))) * shape.k;
+    const auto expected =
+        group_.expert_ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(shape.k));
+    const auto weights =
+        group_.expert_weights.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(shape.k));
     double all = 0.0;
     double held = 0.0;
     std::int64_t common = 0;
@@ -91,7 +97,8 @@ class RoutingComparison {
       ++common;
     }
     const auto index = static_cast<std::size_t>(at.index(text_));
-    const std::int64_t chosen = std::ssize(ids) - std::ranges::count(ids, -1);  // without those that top_k_rule dropped
+    const std::int64_t chosen =
+        std::ssize(ids) - std::ranges::count(ids, -1);  // without those that top_k_rule dropped
     flipped_[index] += static_cast<double>(chosen - common);
     chosen_[index] += static_cast<double>(chosen);
     mass_[index] += held / all / static_cast<double>(shape.moe_layers);
@@ -104,7 +111,9 @@ class RoutingComparison {
   }
 
  private:
-  static std::size_t size_of(const ReferenceGroup& group) { return static_cast<std::size_t>(group.shape.positions); }
+  static std::size_t size_of(const ReferenceGroup& group) {
+    return static_cast<std::size_t>(group.shape.positions);
+  }
 
   const ReferenceGroup& group_;
   const ScoredText& text_;
@@ -115,7 +124,8 @@ class RoutingComparison {
 };
 
 // Scores one group; what is wrong with the output, or empty.
-std::string score_group(Engine& engine, Reference& reference, int number, OccasionalWords& say, AccuracySamples& samples) {
+std::string score_group(Engine& engine, Reference& reference, int number, OccasionalWords& say,
+                        AccuracySamples& samples) {
   const ScoredText& text = reference.text();
   const ReferenceGroup& group = reference.group(number);
   const auto vocabulary = static_cast<std::size_t>(group.shape.vocabulary);
@@ -126,11 +136,12 @@ std::string score_group(Engine& engine, Reference& reference, int number, Occasi
               {.logits =
                    [&](const ScoredPosition& at, std::span<const float> logits) {
                      const auto index = static_cast<std::size_t>(at.index(text));
-                     const std::int32_t next =
-                         text.window(number, at.slot)[static_cast<std::size_t>(text.warm_up() + at.position + 1)];
+                     const std::int32_t next = text.window(
+                         number, at.slot)[static_cast<std::size_t>(text.warm_up() + at.position + 1)];
                      say([&] { return fmt::format("accuracy, position {}", done + 1); });
                      ++done;
-                     divergences[index] = compare_position(group.logits.subspan(index * vocabulary, vocabulary), logits, next);
+                     divergences[index] =
+                         compare_position(group.logits.subspan(index * vocabulary, vocabulary), logits, next);
                    },
                .routing = [&](const ScoredPosition& at, int layer, std::span<const std::int32_t> ids,
                               std::span<const float>) { routing.add(at, layer, ids); }});
@@ -162,12 +173,13 @@ Metrics accuracy_metrics(const AccuracySamples& samples, std::int64_t scored) {
   if (const auto tail = tail_of(samples.kl)) metrics["kl_p99"] = *tail;
   metrics["top1_agreement"] = agreement_of(samples.same_top, block);
   metrics["output_snr_db"] = snr_of(samples, block);
-  metrics["route_flip_rate"] = measurement_of(block_ratio(samples.flipped_experts, samples.chosen_experts, block), n, 0.0, 1.0);
+  metrics["route_flip_rate"] =
+      measurement_of(block_ratio(samples.flipped_experts, samples.chosen_experts, block), n, 0.0, 1.0);
   metrics["router_mass"] = measurement_of(block_mean(samples.router_mass, block), n, 0.0, 1.0);
 
   const RatioInterval surprise = block_mean(samples.surprise_change, block);
-  metrics["perplexity_ratio"] =
-      measurement_of({std::exp(surprise.value), std::exp(surprise.low), std::exp(surprise.high)}, n, 0.0, unbounded);
+  metrics["perplexity_ratio"] = measurement_of(
+      {std::exp(surprise.value), std::exp(surprise.low), std::exp(surprise.high)}, n, 0.0, unbounded);
   return metrics;
 }
 
@@ -175,7 +187,9 @@ AccuracyResult measure_accuracy(Engine& engine, Reference& reference, const Accu
   AccuracyResult result;
   OccasionalWords say(plan.on_progress);
   for (int group = 0; group < plan.most_groups; ++group) {
-    if (group >= plan.base_groups && !plan.undecided(accuracy_metrics(result.samples, reference.text().scored()))) break;
+    if (group >= plan.base_groups &&
+        !plan.undecided(accuracy_metrics(result.samples, reference.text().scored())))
+      break;
     result.wrong = score_group(engine, reference, group, say, result.samples);
     if (!result.wrong.empty()) return result;
   }

@@ -59,7 +59,8 @@ ArrivalRate read_arrival_rate(const std::string& folder) {
 }
 
 std::string write_arrival_rate(const std::string& folder, const ArrivalRate& rate) {
-  return write_in(folder, file_in(folder), fmt::format("{:.17g}\n{}", rate.per_s, rate.note.empty() ? "" : rate.note + "\n"));
+  return write_in(folder, file_in(folder),
+                  fmt::format("{:.17g}\n{}", rate.per_s, rate.note.empty() ? "" : rate.note + "\n"));
 }
 
 std::string read_why_no_default_rate(const std::string& folder) {

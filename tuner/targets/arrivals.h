@@ -15,8 +15,8 @@ namespace moetune {
 // Share of what an engine completes with all sequences busy at which requests shall arrive.
 inline constexpr double arrival_share = 0.8;
 // Requests per second when every free sequence gets the next one at once; median of a few runs, or one where
-// those would take longer than most_run_seconds. price: of a step, for tests. Throws RunTooLong where the first
-// run takes longer than that.
+// those would take longer than most_run_seconds. price: of a step, for tests. Throws RunTooLong where the
+// first run takes longer than that.
 double completed_per_s(Engine& engine, const Workload& workload, const TokenSource& text,
                        const StepPrice& price = {}, double most_run_seconds = no_limit);
 

@@ -10,13 +10,15 @@
 
 namespace moetune {
 
-RatioInterval block_ratio(std::span<const double> numerators, std::span<const double> denominators, std::int64_t block) {
+RatioInterval block_ratio(std::span<const double> numerators, std::span<const double> denominators,
+                          std::int64_t block) {
   assert(numerators.size() == denominators.size() && !numerators.empty() && block >= 1);
   struct Sums {
     double numerator = 0.0;
     double denominator = 0.0;
   };
-  std::vector<Sums> blocks((numerators.size() + static_cast<std::size_t>(block) - 1) / static_cast<std::size_t>(block));
+  std::vector<Sums> blocks((numerators.size() + static_cast<std::size_t>(block) - 1) /
+                           static_cast<std::size_t>(block));
   Sums total;
   for (std::size_t i = 0; i < numerators.size(); ++i) {
     Sums& sums = blocks[i / static_cast<std::size_t>(block)];
@@ -27,7 +29,8 @@ RatioInterval block_ratio(std::span<const double> numerators, std::span<const do
   }
   const double ratio = total.numerator / total.denominator;
   const auto count = static_cast<double>(blocks.size());
-  if (blocks.size() < 2) return {ratio, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  if (blocks.size() < 2)
+    return {ratio, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   double squares = 0.0;
   for (const Sums& sums : blocks) squares += std::pow(sums.numerator - ratio * sums.denominator, 2);
   const double error = std::sqrt(squares * count / (count - 1.0)) / std::abs(total.denominator);

@@ -21,7 +21,8 @@ std::int32_t most_likely(std::span<const float> logits) {
   return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
 }
 
-PositionDivergence compare_position(std::span<const float> reference, std::span<const float> logits, std::int32_t next_token) {
+PositionDivergence compare_position(std::span<const float> reference, std::span<const float> logits,
+                                    std::int32_t next_token) {
   assert(reference.size() == logits.size() && !logits.empty());
   const double reference_norm = log_sum_exp(reference);
   const double norm = log_sum_exp(logits);
@@ -39,7 +40,8 @@ PositionDivergence compare_position(std::span<const float> reference, std::span<
   if (!std::isfinite(result.difference_power)) result.kl = std::nan("");
   result.same_top = most_likely(reference) == most_likely(logits);
   const auto next = static_cast<std::size_t>(next_token);
-  result.surprise_change = (norm - static_cast<double>(logits[next])) - (reference_norm - static_cast<double>(reference[next]));
+  result.surprise_change =
+      (norm - static_cast<double>(logits[next])) - (reference_norm - static_cast<double>(reference[next]));
   return result;
 }
 

@@ -6,7 +6,8 @@
 
 namespace moetune {
 
-// KL(softmax(reference) || softmax(logits)) of one position; both of the vocabulary's length. NaN when a logit is not finite.
+// KL(softmax(reference) || softmax(logits)) of one position; both of the vocabulary's length. NaN when a
+// logit is not finite.
 double kl_divergence(std::span<const float> reference, std::span<const float> logits);
 
 struct PositionDivergence {
@@ -16,7 +17,8 @@ struct PositionDivergence {
   double reference_power = 0.0;   // |reference logits|^2
   double difference_power = 0.0;  // |difference|^2
 };
-PositionDivergence compare_position(std::span<const float> reference, std::span<const float> logits, std::int32_t next_token);
+PositionDivergence compare_position(std::span<const float> reference, std::span<const float> logits,
+                                    std::int32_t next_token);
 
 // Index of the largest value; ties go to the lower index.
 std::int32_t most_likely(std::span<const float> logits);

@@ -20,6 +20,7 @@
 #include "kernels/device_trace.h"
 #include "kernels/gpu_facts.h"
 #include "tuner/accuracy_gate.h"
+#include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/statistics.h"
 #include "tuner/targets/arrivals.h"
@@ -29,7 +30,6 @@
 #include "tuner/targets/tax_run.h"
 #include "tuner/targets/teacher_forcing.h"
 #include "tuner/targets/throttle.h"
-#include "tuner/json_facts.h"
 #include "tuner/targets/workload_run.h"
 
 namespace moetune {
@@ -37,12 +37,13 @@ namespace {
 
 constexpr int probe_tokens = 16;
 constexpr std::int64_t seeded_tokens = 1 << 16;  // where there is no text
-constexpr double most_probe_kl = 0.01;           // nats: five times what passes as lossless; a wrong kernel is far beyond
-// Of synthetic weights only the signal-to-noise ratio is known, and every logit of a position is a sample of it: few
-// positions are enough, in windows as short.
+constexpr double most_probe_kl =
+    0.01;  // nats: five times what passes as lossless; a wrong kernel is far beyond
+// Of synthetic weights only the signal-to-noise ratio is known, and every logit of a position is a sample of
+// it: few positions are enough, in windows as short.
 constexpr std::int64_t synthetic_positions = 256;
 constexpr int synthetic_context = 48;
-constexpr int extension = 4;                     // at most this many times the base positions while a gate is open
+constexpr int extension = 4;  // at most this many times the base positions while a gate is open
 
 // The knobs on which logits depend, as one text.
 std::string output_key(const EngineOptions& options) {
@@ -58,9 +59,11 @@ bool couples_sequences(const EngineOptions& options) { return options.reroute_ma
 // The tokens of the first scored window, one step each: their logits, all rows in one.
 std::vector<float> probe_logits(Engine& engine, const ScoredText& text) {
   std::vector<float> all;
-  // What is rerouted depends on what is in the cache: both engines have to begin with the same, which is nothing.
+  // What is rerouted depends on what is in the cache: both engines have to begin with the same, which is
+  // nothing.
   if (couples_sequences(engine.options())) engine.drop_expert_cache();
-  const auto tokens = std::min<std::int64_t>({probe_tokens, engine.limits().context_tokens, text.context_tokens()});
+  const auto tokens =
+      std::min<std::int64_t>({probe_tokens, engine.limits().context_tokens, text.context_tokens()});
   for (std::int64_t position = 0; position < tokens; ++position) {
     const StepToken token{.id = text.window(0, 0)[static_cast<std::size_t>(position)],
                           .sequence = 0,
@@ -86,17 +89,20 @@ Measurement price_per_million_tokens(const Measurement& tokens_per_s, double usd
 // Could more positions still turn a verdict? Not where one metric alone already decides it.
 bool is_undecided(const Metrics& metrics, const AccuracyGate& gate) {
   if (gate.is_open) return false;
-  const bool surely_missed = metrics.at("kl_mean").low > gate.most_kl || metrics.at("top1_agreement").high < gate.least_agreement;
+  const bool surely_missed =
+      metrics.at("kl_mean").low > gate.most_kl || metrics.at("top1_agreement").high < gate.least_agreement;
   return !surely_missed && judge(metrics, gate).straddles;
 }
 
 bool straddles_a_gate(const Metrics& metrics) {
-  return std::ranges::any_of(accuracy_gates(), [&](const AccuracyGate& gate) { return is_undecided(metrics, gate); });
+  return std::ranges::any_of(accuracy_gates(),
+                             [&](const AccuracyGate& gate) { return is_undecided(metrics, gate); });
 }
 
 // What generated weights say nothing about. output_snr_db and, where there are experts, router_mass stay.
 void drop_unknown_accuracy(const ModelSpec& spec, Metrics& metrics) {
-  for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"}) metrics.erase(unknown);
+  for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
+    metrics.erase(unknown);
   if (spec.moe_layer_count() == 0) metrics.erase("router_mass");
 }
 
@@ -132,28 +138,28 @@ DeviceKind device_from(const JsonFields& fields) {
 
 // Reference logits must fit into their store, whatever the vocabulary.
 std::int64_t storable_positions(const ModelSpec& spec) {
-  return ReferenceStore::capacity_bytes / (static_cast<std::int64_t>(sizeof(float)) *
-                                           (spec.vocabulary + 2 * spec.moe_layer_count() * spec.experts_per_token));
+  return ReferenceStore::capacity_bytes /
+         (static_cast<std::int64_t>(sizeof(float)) *
+          (spec.vocabulary + 2 * spec.moe_layer_count() * spec.experts_per_token));
 }
 
 }  // namespace
 
 nlohmann::json to_json_value(const EngineTargetSetup& setup) {
-  nlohmann::json object{
-          {"model", setup.model_directory},
-          {"workload", to_json_value(setup.workload)},
-          {"calibration", setup.calibration_file},
-          {"device", setup.device == DeviceKind::cuda ? "cuda" : "cpu"},
-          {"device_name", setup.device_name},
-          {"threads", setup.threads},
-          {"device_memory_bytes", setup.device_memory_bytes},
-          {"latency_seconds", setup.latency_seconds},
-          {"longest_run_seconds", setup.longest_run_seconds},
-          {"usd_per_hour", setup.usd_per_hour},
-          {"study_folder", setup.study_folder},
-          {"timing_only", setup.timing_only},
-          {"recording_only", setup.recording_only},
-          {"injected_delay_ms", setup.injected_delay_ms}};
+  nlohmann::json object{{"model", setup.model_directory},
+                        {"workload", to_json_value(setup.workload)},
+                        {"calibration", setup.calibration_file},
+                        {"device", setup.device == DeviceKind::cuda ? "cuda" : "cpu"},
+                        {"device_name", setup.device_name},
+                        {"threads", setup.threads},
+                        {"device_memory_bytes", setup.device_memory_bytes},
+                        {"latency_seconds", setup.latency_seconds},
+                        {"longest_run_seconds", setup.longest_run_seconds},
+                        {"usd_per_hour", setup.usd_per_hour},
+                        {"study_folder", setup.study_folder},
+                        {"timing_only", setup.timing_only},
+                        {"recording_only", setup.recording_only},
+                        {"injected_delay_ms", setup.injected_delay_ms}};
   if (!setup.samples_out.empty()) object["samples_out"] = setup.samples_out;
   return object;
 }
@@ -197,30 +203,34 @@ EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progres
   text_ = calibration_tokens(*checkpoint_, setup_.calibration_file, seeded_tokens);
   if (setup_.timing_only) return;
   const std::int64_t positions = std::min(extension * base_positions(spec), storable_positions(spec));
-  ScoredText scored = ScoredText::of(text_, spec.is_synthetic ? std::min(spec.max_context, synthetic_context) : spec.max_context, positions);
+  ScoredText scored = ScoredText::of(
+      text_, spec.is_synthetic ? std::min(spec.max_context, synthetic_context) : spec.max_context, positions);
   if (setup_.device == DeviceKind::cuda) power_ = power_of_gpu();
   reference_device_ = reference_device(scored);
   const std::string gpu = reference_device_ == DeviceKind::cuda ? plain_name("-" + setup_.device_name) : "";
-  reference_ = std::make_unique<Reference>(
-      checkpoint_, std::move(scored),
-      ReferenceSettings{.device = reference_device_,
-                        .threads = setup_.threads,
-                        .store_folder = ReferenceStore::default_folder(),
-                        .build = reference_build_key() + gpu,
-                        .on_progress = progress,
-                        .on_message = say_line});
+  reference_ = std::make_unique<Reference>(checkpoint_, std::move(scored),
+                                           ReferenceSettings{.device = reference_device_,
+                                                             .threads = setup_.threads,
+                                                             .store_folder = ReferenceStore::default_folder(),
+                                                             .build = reference_build_key() + gpu,
+                                                             .on_progress = progress,
+                                                             .on_message = say_line});
   // Now, so that the first trial does not pay for it.
-  for (int group = 0; group < groups_for(reference_->text(), base_positions(spec)); ++group) reference_->group(group);
+  for (int group = 0; group < groups_for(reference_->text(), base_positions(spec)); ++group)
+    reference_->group(group);
   if (!spec.is_synthetic) reference_->floor_kl();
 }
 
-TargetResult EngineTarget::measure(const Configuration& configuration, std::uint64_t, const ProgressWords& progress) {
+TargetResult EngineTarget::measure(const Configuration& configuration, std::uint64_t,
+                                   const ProgressWords& progress) {
   const auto say = progress ? progress : [](const std::string&) {};
   try {
-    return measure_options(options_of(configuration, setup_.device, setup_.threads), configuration.key(), say);
+    return measure_options(options_of(configuration, setup_.device, setup_.threads), configuration.key(),
+                           say);
   } catch (const RunTooLong& error) {
     return {Outcome::timed_out,
-            std::string(error.what()) + ": it is run several times within a third of --budget, or within --trial-limit",
+            std::string(error.what()) +
+                ": it is run several times within a third of --budget, or within --trial-limit",
             {}};
   } catch (const InputError& error) {
     return {Outcome::infeasible, error.what(), {}};
@@ -246,8 +256,10 @@ bool EngineTarget::take_over(const nlohmann::json& setup) {
   return true;
 }
 
-TargetResult EngineTarget::measure_options(const EngineOptions& options, const std::string& name, const ProgressWords& progress) {
-  if (const auto objection = objection_to_load(setup_.workload, options)) return {Outcome::infeasible, objection->text(), {}};
+TargetResult EngineTarget::measure_options(const EngineOptions& options, const std::string& name,
+                                           const ProgressWords& progress) {
+  if (const auto objection = objection_to_load(setup_.workload, options))
+    return {Outcome::infeasible, objection->text(), {}};
   const EngineLimits limits = limits_of(setup_.workload, options);
   if (const auto objection = objection_to(checkpoint_->spec(), options, limits, setup_.device_memory_bytes))
     return {Outcome::infeasible, *objection, {}};
@@ -255,7 +267,9 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const s
   settle_arrivals(options, name, progress);
   load_seconds_ = 0.0;
   if (setup_.timing_only)
-    return {.outcome = Outcome::ok, .reason = "", .metrics = timed_metrics(workload_engine(options, progress), progress)};
+    return {.outcome = Outcome::ok,
+            .reason = "",
+            .metrics = timed_metrics(workload_engine(options, progress), progress)};
 
   const KnownOutput& output = output_of(options, progress);
   if (!output.accuracy.wrong.empty()) return {Outcome::wrong_output, output.accuracy.wrong, {}};
@@ -265,7 +279,8 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const s
 
   TargetResult result{.outcome = Outcome::ok, .reason = "", .metrics = timed_metrics(engine, progress)};
   result.metrics.insert(output.accuracy.metrics.begin(), output.accuracy.metrics.end());
-  if (!checkpoint_->spec().is_synthetic) result.metrics["kl_floor"] = exact_measurement(reference_->floor_kl());
+  if (!checkpoint_->spec().is_synthetic)
+    result.metrics["kl_floor"] = exact_measurement(reference_->floor_kl());
   return result;
 }
 
@@ -278,15 +293,19 @@ double EngineTarget::default_arrival_rate(const ProgressWords& progress) {
   const ModelSpec& spec = checkpoint_->spec();
   EngineOptions options = default_options(setup_.device);
   options.cpu_threads = setup_.threads;
-  const double share = largest_cache_fraction(spec, options, limits_of(setup_.workload, options), setup_.device_memory_bytes);
+  const double share =
+      largest_cache_fraction(spec, options, limits_of(setup_.workload, options), setup_.device_memory_bytes);
   if (share == 0.0)
-    throw InputError("workload " + setup_.workload.name, "the default configuration does not fit, so that its rate of arrivals is unknown",
+    throw InputError("workload " + setup_.workload.name,
+                     "the default configuration does not fit, so that its rate of arrivals is unknown",
                      "arrivals_per_s in a workload file");
   options.expert_cache_fraction = share;
-  return arrival_share * completed_per_s(workload_engine(options, progress), setup_.workload, text_, {}, run_limit() / 2.0);
+  return arrival_share *
+         completed_per_s(workload_engine(options, progress), setup_.workload, text_, {}, run_limit() / 2.0);
 }
 
-void EngineTarget::settle_arrivals(const EngineOptions& measured, const std::string& name, const ProgressWords& progress) {
+void EngineTarget::settle_arrivals(const EngineOptions& measured, const std::string& name,
+                                   const ProgressWords& progress) {
   Workload& workload = setup_.workload;
   if (!workload.poisson_arrivals || workload.arrivals_per_s > 0.0) return;
   found_arrivals_ = true;
@@ -303,9 +322,10 @@ void EngineTarget::settle_arrivals(const EngineOptions& measured, const std::str
       }
     }
     if (!why.empty()) {
-      rate.per_s = arrival_share *
-                   completed_per_s(workload_engine(measured, progress), workload, text_, {}, run_limit() / 2.0);
-      rate.note = fmt::format("{:g} of what {} completes, not of the default configuration: {}", arrival_share, name, why);
+      rate.per_s = arrival_share * completed_per_s(workload_engine(measured, progress), workload, text_, {},
+                                                   run_limit() / 2.0);
+      rate.note = fmt::format("{:g} of what {} completes, not of the default configuration: {}",
+                              arrival_share, name, why);
       say_line(fmt::format("requests arrive at {:.3g} per second: {}", rate.per_s, rate.note));
     }
     if (const std::string problem = write_arrival_rate(setup_.study_folder, rate); !problem.empty())
@@ -315,7 +335,8 @@ void EngineTarget::settle_arrivals(const EngineOptions& measured, const std::str
   arrivals_note_ = rate.note;
 }
 
-// Of the device that computes: a CPU that is held back while a GPU computes shows in the times of few workloads.
+// Of the device that computes: a CPU that is held back while a GPU computes shows in the times of few
+// workloads.
 ThrottleCounter EngineTarget::throttle_counter() {
   if (setup_.device == DeviceKind::cpu) return cpu_throttle_counter();
   if (!heat_) heat_ = power_of_gpu();
@@ -325,9 +346,8 @@ ThrottleCounter EngineTarget::throttle_counter() {
 
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
   if (setup_.injected_delay_ms > 0.0)
-    engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](auto&&...) {
-      std::this_thread::sleep_for(delay);
-    });
+    engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](
+                               auto&&...) { std::this_thread::sleep_for(delay); });
   const bool counts_energy = power_ && power_->problem().empty();
   RunWatch watch(setup_.samples_out, throttle_counter());
   // Recording a GPU makes later launches of the process slower: see recorded().
@@ -349,7 +369,8 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   const LatencyResult latency = measure_latency(
       engine, setup_.workload, text_, setup_.latency_seconds, progress,
       counts_energy ? EnergyCounter([this] { return power_->joules(); }) : EnergyCounter(), StepPrice(),
-      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); }, record_task, run_limit());
+      [&](const RunTimes& times, bool is_warm_up) { return watch.add(times, is_warm_up); }, record_task,
+      run_limit());
   if (!latency.no_energy.empty()) say_line("joules_per_token is not known: " + latency.no_energy);
   Metrics metrics = latency.metrics;
   if (found_arrivals_) {
@@ -362,8 +383,8 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
   metrics["cache_hit"] = exact_measurement(latency.stats.cache_hit());
   metrics["cache_hit"].n = latency.stats.expert_hits + latency.stats.expert_misses;
   if (engine.options().prefetch != Prefetch::none && latency.stats.tokens > 0)
-    metrics["prefetch_in_vain"] =
-        exact_measurement(static_cast<double>(latency.stats.expert_bytes_in_vain) / static_cast<double>(latency.stats.tokens));
+    metrics["prefetch_in_vain"] = exact_measurement(static_cast<double>(latency.stats.expert_bytes_in_vain) /
+                                                    static_cast<double>(latency.stats.tokens));
   if (can_record && !tax &&
       is_worth_recording(setup_.workload, metrics.at("tokens_per_s").value, setup_.latency_seconds))
     record(kFewestTurns);
@@ -376,27 +397,33 @@ Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progres
 // Few runs: every token is a sample.
 TargetResult EngineTarget::recorded(Engine& engine, const ProgressWords& progress) {
   if (setup_.device == DeviceKind::cuda)
-    if (const std::string problem = DeviceTrace::why_not(); !problem.empty()) return {Outcome::infeasible, problem, {}};
-  const Breakdown decode = measure_tax(engine, setup_.workload, text_, 0.0, progress, nullptr, 1).decode.typical;
+    if (const std::string problem = DeviceTrace::why_not(); !problem.empty())
+      return {Outcome::infeasible, problem, {}};
+  const Breakdown decode =
+      measure_tax(engine, setup_.workload, text_, 0.0, progress, nullptr, 1).decode.typical;
   TargetResult result{.outcome = Outcome::ok, .reason = decode.refused, .metrics = tax_metrics(decode)};
-  for (auto& [name, measurement] : result.metrics) measurement.stopped = "recorded once more, in a process of its own";
+  for (auto& [name, measurement] : result.metrics)
+    measurement.stopped = "recorded once more, in a process of its own";
   return result;
 }
 
-const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options, const ProgressWords& progress) {
+const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options,
+                                                         const ProgressWords& progress) {
   const ModelSpec& spec = checkpoint_->spec();
   EngineOptions scored = options;
   scored.max_sequences = 0;  // of the workload; scoring has sequences of its own
   if (!couples_sequences(options)) {
-    // Where experts lie does not change what they compute: all of them resident is the fastest way to the same logits,
-    // and probe_objection() checks that it is the same.
+    // Where experts lie does not change what they compute: all of them resident is the fastest way to the
+    // same logits, and probe_objection() checks that it is the same.
     scored.expert_cache_bytes = 0;
     scored.expert_cache_fraction = 1.0;
   }
   const std::string key = output_key(scored);
-  if (const auto known = outputs_.find(key); known != outputs_.end() && !couples_sequences(options)) return known->second;
+  if (const auto known = outputs_.find(key); known != outputs_.end() && !couples_sequences(options))
+    return known->second;
 
-  const EngineLimits limits = forcing_limits(reference_->text(), couples_sequences(options) ? 1 : ScoredText::windows_per_group);
+  const EngineLimits limits =
+      forcing_limits(reference_->text(), couples_sequences(options) ? 1 : ScoredText::windows_per_group);
   if (objection_to(spec, scored, limits, setup_.device_memory_bytes)) {
     scored = options;
     scored.max_sequences = 0;
@@ -410,11 +437,12 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
   }
   const int base = groups_for(reference_->text(), base_positions(spec));
   KnownOutput output;
-  output.accuracy = measure_accuracy(*scoring_engine_, *reference_,
-                                     {.base_groups = base,
-                                      .most_groups = most_groups(base),
-                                      .undecided = [&](const Metrics& metrics) { return !spec.is_synthetic && straddles_a_gate(metrics); },
-                                      .on_progress = progress});
+  output.accuracy = measure_accuracy(
+      *scoring_engine_, *reference_,
+      {.base_groups = base,
+       .most_groups = most_groups(base),
+       .undecided = [&](const Metrics& metrics) { return !spec.is_synthetic && straddles_a_gate(metrics); },
+       .on_progress = progress});
   if (spec.is_synthetic) drop_unknown_accuracy(spec, output.accuracy.metrics);
   output.probe = probe_logits(*scoring_engine_, reference_->text());
   return outputs_[key] = std::move(output);
@@ -425,28 +453,33 @@ Engine& EngineTarget::workload_engine(const EngineOptions& options, const Progre
     progress("loading");
     const auto begin = std::chrono::steady_clock::now();
     workload_engine_.reset();
-    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options))) scoring_engine_.reset();
+    if (!fits_beside(scoring_engine_.get(), options, limits_of(setup_.workload, options)))
+      scoring_engine_.reset();
     workload_engine_ = std::make_unique<Engine>(checkpoint_, options, limits_of(setup_.workload, options));
     load_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   return *workload_engine_;
 }
 
-bool EngineTarget::fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const {
+bool EngineTarget::fits_beside(const Engine* other, const EngineOptions& options,
+                               const EngineLimits& limits) const {
   if (other == nullptr || setup_.device_memory_bytes == 0) return true;
-  return plan_memory(checkpoint_->spec(), options, limits).total() + planned_bytes(other) <= setup_.device_memory_bytes;
+  return plan_memory(checkpoint_->spec(), options, limits).total() + planned_bytes(other) <=
+         setup_.device_memory_bytes;
 }
 
 std::int64_t EngineTarget::planned_bytes(const Engine* engine) const {
-  return engine == nullptr ? 0 : plan_memory(checkpoint_->spec(), engine->options(), engine->limits()).total();
+  return engine == nullptr ? 0
+                           : plan_memory(checkpoint_->spec(), engine->options(), engine->limits()).total();
 }
 
-// The reference is computed where the configurations run, so that they differ from it in their knobs only; on the CPU where
-// a GPU cannot hold the checkpoint's own number types.
+// The reference is computed where the configurations run, so that they differ from it in their knobs only; on
+// the CPU where a GPU cannot hold the checkpoint's own number types.
 DeviceKind EngineTarget::reference_device(const ScoredText& text) const {
   if (setup_.device == DeviceKind::cpu) return DeviceKind::cpu;
-  const auto objection = objection_to(checkpoint_->spec(), Reference::options(setup_.device, setup_.threads),
-                                      forcing_limits(text, ScoredText::windows_per_group), setup_.device_memory_bytes);
+  const auto objection =
+      objection_to(checkpoint_->spec(), Reference::options(setup_.device, setup_.threads),
+                   forcing_limits(text, ScoredText::windows_per_group), setup_.device_memory_bytes);
   if (!objection) return setup_.device;
   say_line("the reference is computed on the CPU, as the GPU cannot: " + *objection);
   return DeviceKind::cpu;
@@ -455,10 +488,11 @@ DeviceKind EngineTarget::reference_device(const ScoredText& text) const {
 int EngineTarget::most_groups(int base) {
   const int most = std::min(extension * base, reference_->text().groups());
   if (reference_device_ == DeviceKind::cpu || setup_.device_memory_bytes == 0) return most;
-  const std::int64_t needed = plan_memory(checkpoint_->spec(), Reference::options(reference_device_, setup_.threads),
-                                          forcing_limits(reference_->text(), ScoredText::windows_per_group))
-                                  .total() +
-                              planned_bytes(scoring_engine_.get());
+  const std::int64_t needed =
+      plan_memory(checkpoint_->spec(), Reference::options(reference_device_, setup_.threads),
+                  forcing_limits(reference_->text(), ScoredText::windows_per_group))
+          .total() +
+      planned_bytes(scoring_engine_.get());
   if (needed > setup_.device_memory_bytes) return base;
   if (needed + planned_bytes(workload_engine_.get()) > setup_.device_memory_bytes) workload_engine_.reset();
   return most;
@@ -466,7 +500,8 @@ int EngineTarget::most_groups(int base) {
 
 std::string EngineTarget::probe_objection(Engine& engine, const KnownOutput& output) const {
   const std::vector<float> logits = probe_logits(engine, reference_->text());
-  const std::size_t common = std::min(logits.size(), output.probe.size());  // a short workload has a short context
+  const std::size_t common =
+      std::min(logits.size(), output.probe.size());  // a short workload has a short context
   float largest = 0.0F;
   for (std::size_t i = 0; i < common; ++i) {
     if (std::isnan(logits[i])) return "logits that are not finite";
@@ -475,22 +510,26 @@ std::string EngineTarget::probe_objection(Engine& engine, const KnownOutput& out
   if (largest == 0.0F) return {};
   if (setup_.device == DeviceKind::cuda) return different_logits(logits, output);
   return fmt::format(
-      "not the logits that the same weights give with every expert resident: they differ by {:.3g} at most over {} tokens",
+      "not the logits that the same weights give with every expert resident: they differ by {:.3g} at most "
+      "over {} tokens",
       largest, common / static_cast<std::size_t>(checkpoint_->spec().vocabulary));
 }
 
-// A GPU picks its kernels by the most tokens of a step, which is not the same for scoring and for the workload, so the
-// roundings differ, and with them an expert here and there. What is measured is still the same model.
+// A GPU picks its kernels by the most tokens of a step, which is not the same for scoring and for the
+// workload, so the roundings differ, and with them an expert here and there. What is measured is still the
+// same model.
 std::string EngineTarget::different_logits(std::span<const float> logits, const KnownOutput& output) const {
   const auto vocabulary = static_cast<std::size_t>(checkpoint_->spec().vocabulary);
   const std::size_t tokens = std::min(logits.size(), output.probe.size()) / vocabulary;
   double kl = 0.0;
   for (std::size_t token = 0; token < tokens; ++token)
-    kl += kl_divergence(std::span(output.probe).subspan(token * vocabulary, vocabulary), logits.subspan(token * vocabulary, vocabulary));
+    kl += kl_divergence(std::span(output.probe).subspan(token * vocabulary, vocabulary),
+                        logits.subspan(token * vocabulary, vocabulary));
   kl /= static_cast<double>(tokens);
   if (kl <= most_probe_kl) return {};
-  return fmt::format("not the logits that were scored: KL {:.3g} nats over {} tokens, where rounding explains {} at most", kl, tokens,
-                     most_probe_kl);
+  return fmt::format(
+      "not the logits that were scored: KL {:.3g} nats over {} tokens, where rounding explains {} at most",
+      kl, tokens, most_probe_kl);
 }
 
 }  // namespace moetune

@@ -16,30 +16,37 @@
 namespace moetune {
 namespace {
 
-constexpr double narrow_interval = 0.03;       // of the median
-constexpr double warm_up_share = 0.25;         // of the measuring time, at most
-constexpr double spread_share = 0.5;           // of the measuring time, at least: a machine's mood lasts longer than a few runs
+constexpr double narrow_interval = 0.03;  // of the median
+constexpr double warm_up_share = 0.25;    // of the measuring time, at most
+constexpr double spread_share =
+    0.5;  // of the measuring time, at least: a machine's mood lasts longer than a few runs
 constexpr std::int64_t good_number_of_runs = 16;
 constexpr std::int64_t runs_for_an_interval = 6;
-constexpr std::ptrdiff_t most_whole_runs = 16;  // of typed prompts that are not read ahead: for comparison only
-constexpr double patience = 4.0;               // times the measuring time that an interval may cost where runs are long
+constexpr std::ptrdiff_t most_whole_runs =
+    16;                           // of typed prompts that are not read ahead: for comparison only
+constexpr double patience = 4.0;  // times the measuring time that an interval may cost where runs are long
 constexpr std::uint64_t window_stride = 1000;  // window numbers of one seed do not meet those of the next
 
-// What a run is judged by while measuring: the decoded token, or the first one where the answer has no second.
-double sample_of(const RunTimes& times) { return times.token_ms.empty() ? times.mean_first_token_ms() : times.mean_token_ms(); }
+// What a run is judged by while measuring: the decoded token, or the first one where the answer has no
+// second.
+double sample_of(const RunTimes& times) {
+  return times.token_ms.empty() ? times.mean_first_token_ms() : times.mean_token_ms();
+}
 
 // How many runs there have to be before time or a narrow interval may end them.
 std::int64_t fewest_runs(double run_seconds, double most_seconds) {
   const auto runs_in = [&](double seconds) { return static_cast<std::int64_t>(seconds / run_seconds); };
   const std::int64_t spread = runs_in(spread_share * most_seconds);
   if (spread >= good_number_of_runs) return spread;
-  if (runs_in(most_seconds) >= runs_for_an_interval) return std::min(good_number_of_runs, runs_in(most_seconds));
+  if (runs_in(most_seconds) >= runs_for_an_interval)
+    return std::min(good_number_of_runs, runs_in(most_seconds));
   return std::clamp<std::int64_t>(runs_in(patience * most_seconds), 1, runs_for_an_interval);
 }
 
 // The same prompts, typed alike, but read only when the last key has come: what reading ahead is worth.
-Measurement first_token_without_reading_ahead(Engine& engine, Workload workload, const TokenSource& text, std::uint64_t window,
-                                              std::int64_t runs, const std::string& stopped, const StepPrice& price) {
+Measurement first_token_without_reading_ahead(Engine& engine, Workload workload, const TokenSource& text,
+                                              std::uint64_t window, std::int64_t runs,
+                                              const std::string& stopped, const StepPrice& price) {
   workload.prewarmed = false;
   std::vector<double> run_ms;
   std::vector<double> single_ms;
@@ -62,7 +69,8 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   std::uint64_t window = workload.seed * window_stride;
   WarmUp warm_up;
   double run_seconds = 0.0;
-  for (double seconds = 0.0; !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
+  for (double seconds = 0.0;
+       !warm_up.steady() && (warm_up.count() == 0 || seconds < warm_up_share * most_seconds);) {
     say([&] { return fmt::format("warming up, run {}", warm_up.count() + 1); });
     const double most_run_seconds = warm_up.count() == 0 ? longest_run_seconds : no_limit;
     const RunTimes times = run_workload(engine, workload, text, window++, price, most_run_seconds);
@@ -83,7 +91,9 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   engine.reset_stats();
   count_energy(0);
   const std::int64_t likely_runs = static_cast<std::int64_t>(most_seconds / run_seconds);
-  StopRule stop({.relative_width = narrow_interval, .at_least = fewest_runs(run_seconds, most_seconds), .seconds = most_seconds});
+  StopRule stop({.relative_width = narrow_interval,
+                 .at_least = fewest_runs(run_seconds, most_seconds),
+                 .seconds = most_seconds});
   std::int64_t left_out = 0;
   std::int64_t throttled_but_counted = 0;
   std::vector<double> run_token_ms;
@@ -94,7 +104,10 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   LoadSamples load(workload);
   const std::uint64_t first_window = window;
   while (!stop.done()) {
-    say([&] { return fmt::format("timing, run {} of about {}", stop.count() + 1, std::max(likely_runs, stop.count() + 1)); });
+    say([&] {
+      return fmt::format("timing, run {} of about {}", stop.count() + 1,
+                         std::max(likely_runs, stop.count() + 1));
+    });
     const RunTimes times = run_workload(engine, workload, text, window++, price);
     count_energy(times.output_tokens);
     if (observe && !observe(times, false)) {
@@ -131,7 +144,8 @@ LatencyResult measure_latency(Engine& engine, const Workload& workload, const To
   result.metrics.merge(load.metrics(stopped, record_task && has_tasks ? record_task() : std::nullopt));
   if (workload.prewarmed && workload.typed_pieces > 1 && engine.options().prefix_cache)
     result.metrics["ttft_whole_ms"] = first_token_without_reading_ahead(
-        engine, workload, text, first_window, std::min(std::ssize(run_first_token_ms), most_whole_runs), stopped, price);
+        engine, workload, text, first_window, std::min(std::ssize(run_first_token_ms), most_whole_runs),
+        stopped, price);
   for (auto& [name, measurement] : result.metrics) {
     measurement.throttled = left_out;
     // It travels with every number, wherever that goes: the clock jumped over the pauses.

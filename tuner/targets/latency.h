@@ -1,10 +1,11 @@
-// How long a workload's tokens take on an engine, and what they cost in energy: tpot_ms, ttft_ms, tokens_per_s,
-// joules_per_token, and what the load adds (load_metrics.h). Start at measure_latency().
+// How long a workload's tokens take on an engine, and what they cost in energy: tpot_ms, ttft_ms,
+// tokens_per_s, joules_per_token, and what the load adds (load_metrics.h). Start at measure_latency().
 //
-// A sample is one run of the workload: its mean time per decoded token. The median over runs and its interval say what a
-// run can expect; p99 comes from the single tokens. Runs read other windows of the text, so the spread between texts is
-// part of the interval. Runs that must not count (a throttled machine) are left out, as long as they are the smaller part: a
-// machine that is never at its best is measured as it is, and `stopped` says so.
+// A sample is one run of the workload: its mean time per decoded token. The median over runs and its interval
+// say what a run can expect; p99 comes from the single tokens. Runs read other windows of the text, so the
+// spread between texts is part of the interval. Runs that must not count (a throttled machine) are left out,
+// as long as they are the smaller part: a machine that is never at its best is measured as it is, and
+// `stopped` says so.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ namespace moetune {
 
 struct LatencyResult {
   Metrics metrics;
-  RunStats stats;  // counters of the runs behind the metrics, warm-up left out
+  RunStats stats;         // counters of the runs behind the metrics, warm-up left out
   std::string no_energy;  // why joules_per_token is not known; empty: it is, or nobody counts
 };
 

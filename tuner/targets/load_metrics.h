@@ -17,9 +17,10 @@ class LoadSamples {
   explicit LoadSamples(const Workload& workload) : workload_(workload) {}
 
   void add(const RunTimes& times);
-  // goodput_per_s (task_goodput_per_s, where the level is about tasks), queue_ms, request_tpot_ms, task_ms, task_tax_ms: those that the workload has. At least one
-  // run. stopped: why measuring ended. uncounted_tax_ms: service_level.h; empty: not known, and with it
-  // neither task_tax_ms nor the goodput by it.
+  // goodput_per_s (task_goodput_per_s, where the level is about tasks), queue_ms, request_tpot_ms, task_ms,
+  // task_tax_ms: those that the workload has. At least one run. stopped: why measuring ended.
+  // uncounted_tax_ms: service_level.h; empty: not known, and with it neither task_tax_ms nor the goodput by
+  // it.
   Metrics metrics(const std::string& stopped, std::optional<double> uncounted_tax_ms) const;
 
  private:

@@ -1,4 +1,5 @@
-// Progress words now and then: whoever reads them wakes up for each, perhaps on a core that is being measured.
+// Progress words now and then: whoever reads them wakes up for each, perhaps on a core that is being
+// measured.
 #pragma once
 
 #include <chrono>

@@ -34,7 +34,8 @@ ReferenceShape shape_of(const ModelSpec& spec, const ScoredText& text) {
 
 }  // namespace
 
-Reference::Reference(std::shared_ptr<const Checkpoint> checkpoint, ScoredText text, ReferenceSettings settings)
+Reference::Reference(std::shared_ptr<const Checkpoint> checkpoint, ScoredText text,
+                     ReferenceSettings settings)
     : checkpoint_(std::move(checkpoint)),
       text_(std::move(text)),
       settings_(std::move(settings)),
@@ -52,7 +53,8 @@ Engine Reference::make_engine(int side_by_side) const {
 }
 
 std::string Reference::key_of(int number) const {
-  return fmt::format("{:.16}-{:.16}-{}", spec_of(*checkpoint_).content_hash, text_.hash(number), settings_.build);
+  return fmt::format("{:.16}-{:.16}-{}", spec_of(*checkpoint_).content_hash, text_.hash(number),
+                     settings_.build);
 }
 
 const ReferenceGroup& Reference::group(int number) {
@@ -84,8 +86,10 @@ ReferenceGroup Reference::compute(int number) const {
                      std::ranges::copy(logits, group.logits.begin() + at.index(text_) * vocabulary);
                    },
                .routing =
-                   [&](const ScoredPosition& at, int layer, std::span<const std::int32_t> ids, std::span<const float> weights) {
-                     const std::int64_t first = (at.index(text_) * moe_layers + rows.at(static_cast<std::size_t>(layer))) * k;
+                   [&](const ScoredPosition& at, int layer, std::span<const std::int32_t> ids,
+                       std::span<const float> weights) {
+                     const std::int64_t first =
+                         (at.index(text_) * moe_layers + rows.at(static_cast<std::size_t>(layer))) * k;
                      std::ranges::copy(ids, group.expert_ids.begin() + first);
                      std::ranges::copy(weights, group.expert_weights.begin() + first);
                    }});

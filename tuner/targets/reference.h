@@ -1,5 +1,6 @@
-// What accuracy is compared with: the checkpoint in its own number types, native top-k, no rerouting, f32 KV, one rank,
-// every expert resident. Start at Reference::group(): from the store when it is there, otherwise computed and stored.
+// What accuracy is compared with: the checkpoint in its own number types, native top-k, no rerouting, f32 KV,
+// one rank, every expert resident. Start at Reference::group(): from the store when it is there, otherwise
+// computed and stored.
 #pragma once
 
 #include <functional>
@@ -16,9 +17,9 @@ namespace moetune {
 
 struct ReferenceSettings {
   DeviceKind device = DeviceKind::cpu;
-  int threads = 0;                 // 0: all cores; changes no result
-  std::string store_folder;        // empty: nothing is kept on disk
-  std::string build;               // of this program, and the GPU's name: others may round differently
+  int threads = 0;           // 0: all cores; changes no result
+  std::string store_folder;  // empty: nothing is kept on disk
+  std::string build;         // of this program, and the GPU's name: others may round differently
   std::function<void(const std::string& words)> on_progress;  // may be empty
   std::function<void(const std::string& line)> on_message;    // may be empty
 };
@@ -30,8 +31,8 @@ class Reference {
   const ScoredText& text() const { return text_; }
   const ReferenceGroup& group(int number);
 
-  // Run-to-run floor: KL of the reference against itself, stepping one window at a time instead of eight side by side.
-  // Over the first window of group 0; nats.
+  // Run-to-run floor: KL of the reference against itself, stepping one window at a time instead of eight side
+  // by side. Over the first window of group 0; nats.
   double floor_kl();
 
   // The options every comparison is made with.
@@ -50,7 +51,8 @@ class Reference {
   bool said_that_nothing_is_kept_ = false;
 };
 
-// Names this build for the key of stored references: the commit, or a checksum of the program where the tree had changes.
+// Names this build for the key of stored references: the commit, or a checksum of the program where the tree
+// had changes.
 std::string reference_build_key();
 
 }  // namespace moetune

@@ -32,7 +32,8 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 64);
 
 std::size_t payload_bytes(const ReferenceShape& shape) {
-  return static_cast<std::size_t>(shape.positions * (shape.vocabulary + 2 * shape.moe_layers * shape.k)) * sizeof(float);
+  return static_cast<std::size_t>(shape.positions * (shape.vocabulary + 2 * shape.moe_layers * shape.k)) *
+         sizeof(float);
 }
 
 std::size_t image_bytes(const ReferenceShape& shape) { return sizeof(FileHeader) + payload_bytes(shape); }
@@ -73,7 +74,8 @@ ReferenceGroup group_over(std::shared_ptr<std::byte> image, const ReferenceShape
 
 ReferenceGroup ReferenceGroup::blank(const ReferenceShape& shape) {
   const std::size_t bytes = image_bytes(shape);
-  std::shared_ptr<std::byte> image(static_cast<std::byte*>(std::calloc(bytes, 1)), [](std::byte* memory) { std::free(memory); });
+  std::shared_ptr<std::byte> image(static_cast<std::byte*>(std::calloc(bytes, 1)),
+                                   [](std::byte* memory) { std::free(memory); });
   if (!image) throw std::bad_alloc();
   return group_over(std::move(image), shape);
 }
@@ -85,7 +87,8 @@ std::string ReferenceStore::default_folder() {
   return cache.empty() ? "" : (cache / "reference").string();
 }
 
-std::optional<ReferenceGroup> ReferenceStore::read(const std::string& key, const ReferenceShape& expected) const {
+std::optional<ReferenceGroup> ReferenceStore::read(const std::string& key,
+                                                   const ReferenceShape& expected) const {
   if (folder_.empty()) return std::nullopt;
   const std::string file = file_of(key);
   const std::shared_ptr<std::byte> image = map_file(file, image_bytes(expected));
@@ -111,7 +114,8 @@ std::string ReferenceStore::write(const std::string& key, const ReferenceGroup& 
     header.payload_crc = crc32(payload_of(group.image.get(), group.shape));
     header.header_crc = header_crc(header);
     std::memcpy(group.image.get(), &header, sizeof header);
-    write_file_atomically(file_of(key), {reinterpret_cast<const char*>(group.image.get()), image_bytes(group.shape)});
+    write_file_atomically(file_of(key),
+                          {reinterpret_cast<const char*>(group.image.get()), image_bytes(group.shape)});
     return {};
   } catch (const std::exception& error) {
     return error.what();

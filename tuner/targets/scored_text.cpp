@@ -31,12 +31,15 @@ ScoredText ScoredText::of(const TokenSource& text, int max_context, std::int64_t
   result.scored_ = std::min<std::int64_t>(scored_tokens, max_context - result.warm_up_);
   const std::int64_t window_tokens = result.context_tokens() + 1;
   const std::int64_t slots = std::ssize(text.ids) / window_tokens;
-  const std::int64_t wanted_groups = (wanted_positions + result.positions_per_group() - 1) / result.positions_per_group();
+  const std::int64_t wanted_groups =
+      (wanted_positions + result.positions_per_group() - 1) / result.positions_per_group();
   const std::int64_t groups = std::min(slots / windows_per_group, wanted_groups);
   if (groups < 1)
-    throw InputError(text.description, std::to_string(text.ids.size()) + " tokens are too few to score accuracy on",
+    throw InputError(text.description,
+                     std::to_string(text.ids.size()) + " tokens are too few to score accuracy on",
                      "at least " + std::to_string(windows_per_group * window_tokens) + " tokens");
-  // Windows do not overlap: an overlap would count the same positions twice and make every interval too narrow.
+  // Windows do not overlap: an overlap would count the same positions twice and make every interval too
+  // narrow.
   for (const std::int64_t slot : spread_order(slots)) {
     if (std::ssize(result.windows_) == groups * windows_per_group) break;
     const auto first = text.ids.begin() + slot * window_tokens;

@@ -252,8 +252,8 @@ void insist_on_one_of(const std::string& text, const std::vector<std::string_vie
 
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
   const JsonFields fields(settings, "synthetic target");
-  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "recording_only", "records_apart", "mood", "slower",
-               "search_factor"});
+  fields.only({"delay_ms", "audit", "setup", "fail", "timing_only", "recording_only", "records_apart", "mood",
+               "slower", "search_factor"});
   const double delay_ms = fields.has("delay_ms") ? fields.number("delay_ms") : 0.0;
   Times times;
   times.timing_only = fields.has("timing_only") && fields.flag("timing_only");
@@ -269,7 +269,8 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
     for (const nlohmann::json& item : fields.array("slower")) {
       const JsonFields slower(item, fields.place("slower"));
       slower.only({"when", "factor"});
-      times.slower.push_back({configuration_from_json(slower.object("when"), slower.place("when")), slower.number("factor")});
+      times.slower.push_back(
+          {configuration_from_json(slower.object("when"), slower.place("when")), slower.number("factor")});
     }
   }
   std::vector<Failure> failures;
@@ -281,8 +282,9 @@ std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings) {
                           .how = failure.text("how"),
                           .once = failure.text_or("once", ""),
                           .pid_file = failure.text_or("pid_file", "")});
-      std::vector<std::string_view> ways{"crash", "kill", "exit", "hang", "fill_memory", "out_of_memory", "throw",
-                                         "garbage", "print", "wrong_output", "not_finite", "orphan", "infeasible"};
+      std::vector<std::string_view> ways{"crash",         "kill",   "exit",      "hang",  "fill_memory",
+                                         "out_of_memory", "throw",  "garbage",   "print", "wrong_output",
+                                         "not_finite",    "orphan", "infeasible"};
       for (const std::string_view way : device_faults()) ways.push_back(way);
       insist_on_one_of(failures.back().how, ways, failure.place("how"));
     }

@@ -29,9 +29,9 @@ namespace moetune {
 //      when: knob values that must all match; {} matches everything
 //      how:  crash (SIGSEGV), kill (SIGKILL), exit (status 3), hang, out_of_memory (std::bad_alloc), throw,
 //      garbage (on the
-//            protocol), print (on stdout, harmless), wrong_output, infeasible, not_finite, orphan (starts a process,
-//            writes its number into "pid_file", is killed), fill_memory (takes 64 MiB at a time, 4 GiB at most),
-//            or one of device_faults()
+//            protocol), print (on stdout, harmless), wrong_output, infeasible, not_finite, orphan (starts a
+//            process, writes its number into "pid_file", is killed), fill_memory (takes 64 MiB at a time, 4
+//            GiB at most), or one of device_faults()
 //      once: only while this file does not exist; it is made then
 // Throws InputError for anything else.
 std::unique_ptr<Target> make_synthetic_target(const nlohmann::json& settings);

@@ -9,7 +9,9 @@ namespace {
 // Takes the observer off again on every way out: an engine outlives the pass.
 class ObservedRouting {
  public:
-  ObservedRouting(Engine& engine, Engine::RoutingObserver observer) : engine_(engine) { engine_.observe_routing(std::move(observer)); }
+  ObservedRouting(Engine& engine, Engine::RoutingObserver observer) : engine_(engine) {
+    engine_.observe_routing(std::move(observer));
+  }
   ~ObservedRouting() { engine_.observe_routing({}); }
   ObservedRouting(const ObservedRouting&) = delete;
   ObservedRouting& operator=(const ObservedRouting&) = delete;
@@ -19,7 +21,8 @@ class ObservedRouting {
 };
 
 // Windows [first_slot, first_slot + count) of the group, each in its own sequence.
-void force_windows(Engine& engine, const ScoredText& text, int group, int first_slot, int count, const ForcedPassSinks& sinks) {
+void force_windows(Engine& engine, const ScoredText& text, int group, int first_slot, int count,
+                   const ForcedPassSinks& sinks) {
   std::vector<StepToken> step;
   for (int sequence = 0; sequence < count; ++sequence)
     for (std::int64_t position = 0; position < text.warm_up(); ++position)
@@ -32,11 +35,13 @@ void force_windows(Engine& engine, const ScoredText& text, int group, int first_
   std::int64_t scored_position = 0;
   Engine::RoutingObserver observer;
   if (sinks.routing)
-    observer = [&](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int tokens, int k) {
+    observer = [&](int layer, std::span<const std::int32_t> ids, std::span<const float> weights, int tokens,
+                   int k) {
       for (int token = 0; token < tokens; ++token) {
         const auto first = static_cast<std::size_t>(token) * static_cast<std::size_t>(k);
         sinks.routing({.slot = first_slot + token, .position = scored_position}, layer,
-                      ids.subspan(first, static_cast<std::size_t>(k)), weights.subspan(first, static_cast<std::size_t>(k)));
+                      ids.subspan(first, static_cast<std::size_t>(k)),
+                      weights.subspan(first, static_cast<std::size_t>(k)));
       }
     };
   const ObservedRouting observed(engine, std::move(observer));
@@ -63,15 +68,17 @@ EngineLimits forcing_limits(const ScoredText& text, int side_by_side) {
           .step_tokens = std::max(side_by_side, side_by_side * static_cast<int>(text.warm_up()))};
 }
 
-void force_window(Engine& engine, const ScoredText& text, int group, int slot,
-                  const std::function<void(const ScoredPosition&, std::span<const float> logits)>& on_logits) {
+void force_window(
+    Engine& engine, const ScoredText& text, int group, int slot,
+    const std::function<void(const ScoredPosition&, std::span<const float> logits)>& on_logits) {
   force_windows(engine, text, group, slot, 1, {.logits = on_logits, .routing = {}});
 }
 
 void force_group(Engine& engine, const ScoredText& text, int group, const ForcedPassSinks& sinks) {
   const int side_by_side = engine.limits().sequences;
   for (int first = 0; first < ScoredText::windows_per_group; first += side_by_side)
-    force_windows(engine, text, group, first, std::min(side_by_side, ScoredText::windows_per_group - first), sinks);
+    force_windows(engine, text, group, first, std::min(side_by_side, ScoredText::windows_per_group - first),
+                  sinks);
 }
 
 }  // namespace moetune

@@ -1,5 +1,6 @@
-// Feeds a group of windows through an engine token by token, as decoding would, and shows what came out at every scored
-// position. The one loop behind reference, accuracy and the run-to-run floor. Start at force_group().
+// Feeds a group of windows through an engine token by token, as decoding would, and shows what came out at
+// every scored position. The one loop behind reference, accuracy and the run-to-run floor. Start at
+// force_group().
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,9 @@ struct ScoredPosition {
 struct ForcedPassSinks {
   std::function<void(const ScoredPosition&, std::span<const float> logits)> logits;
   // Chosen experts and their weights, best first, of one MoE layer; may be empty.
-  std::function<void(const ScoredPosition&, int layer, std::span<const std::int32_t> ids, std::span<const float> weights)> routing;
+  std::function<void(const ScoredPosition&, int layer, std::span<const std::int32_t> ids,
+                     std::span<const float> weights)>
+      routing;
 };
 
 // What an engine needs to step `side_by_side` windows at once.

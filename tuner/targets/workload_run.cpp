@@ -148,7 +148,8 @@ class Run {
                                    engine_.engine().limits().sequences);
     const double busy_ms = engine_.now_ms() - idle_ms_;
     const double seconds = 1e-3 * (busy_ms + (has_decoded ? steps * shortest_step_ms_ : 0.0));
-    if (seconds > most_seconds_) throw RunTooLong(seconds, has_decoded ? shortest_step_ms_ : 0.0, most_seconds_);
+    if (seconds > most_seconds_)
+      throw RunTooLong(seconds, has_decoded ? shortest_step_ms_ : 0.0, most_seconds_);
   }
 
   void came_out(const Sent& sent, const ServedToken& token, double at_ms) {
@@ -201,7 +202,8 @@ std::vector<double> RunTimes::first_token_ms() const {
 }
 
 EngineLimits limits_of(const Workload& workload, const EngineOptions& options) {
-  const int longest_step = options.device == DeviceKind::cuda ? 4096 : 512;  // reports/decisions/0010-gpu-prompts.md
+  const int longest_step =
+      options.device == DeviceKind::cuda ? 4096 : 512;  // reports/decisions/0010-gpu-prompts.md
   // Where requests queue, more sequences than the workload counts with can be of use; beyond, all of them run
   // already.
   const int sequences = workload.poisson_arrivals && options.max_sequences > 0
@@ -245,9 +247,10 @@ std::string pauses_note(const Workload& workload) {
 RunTooLong::RunTooLong(double seconds, double step_ms, double most_seconds)
     : std::runtime_error(
           step_ms > 0.0
-              ? fmt::format("one run of the workload takes {:.3g} s or more, as a step of decoding takes {:.3g} "
-                            "ms, and may take {:.3g} s",
-                            seconds, step_ms, most_seconds)
+              ? fmt::format(
+                    "one run of the workload takes {:.3g} s or more, as a step of decoding takes {:.3g} "
+                    "ms, and may take {:.3g} s",
+                    seconds, step_ms, most_seconds)
               : fmt::format("one run of the workload has spent {:.3g} s on prompts and may take {:.3g} s",
                             seconds, most_seconds)) {}
 

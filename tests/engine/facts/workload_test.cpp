@@ -64,7 +64,8 @@ TEST(Workload, ShortContextsShrinkEverything) {
 }
 
 TEST(Workload, NothingLeftIsAnError) {
-  EXPECT_TRUE(has_text(message_of<InputError>([] { fitted_to_context(workload_named("agent"), 24); }), "workload agent"));
+  EXPECT_TRUE(has_text(message_of<InputError>([] { fitted_to_context(workload_named("agent"), 24); }),
+                       "workload agent"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ const Words hostile{"plain",
                     "two\nlines",
                     "<script>alert(1)</script>",
                     "a\\b",
-                    
+
                     "#x",
                     "a: b",
                     "a - b",

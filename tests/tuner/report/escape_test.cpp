@@ -82,7 +82,8 @@ TEST(Escape, JsonInAScriptElementCannotEndIt) {
 }
 
 TEST(Escape, AShellCommandQuotesEachWord) {
-  EXPECT_EQ(shell_command(std::vector<std::string>{"moetune", "--set", "a=$(b)", ""}), "moetune --set 'a=$(b)' ''");
+  EXPECT_EQ(shell_command(std::vector<std::string>{"moetune", "--set", "a=$(b)", ""}),
+            "moetune --set 'a=$(b)' ''");
 }
 
 }  // namespace

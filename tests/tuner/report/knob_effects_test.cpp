@@ -29,8 +29,8 @@ const Configuration half_on_cpu{{{"cache", "0.5"}, {"router", "cpu"}}};
 
 // What the router on the processor costs, in milliseconds, whatever else is set.
 TEST(KnobEffects, AreOfPairsThatDifferInNothingElse) {
-  const auto effects =
-      knob_effects(run_of({timed(0, usual, 2.0), timed(1, half_on_cpu, 14.0), timed(2, half, 9.0), timed(3, on_cpu, 6.0)}));
+  const auto effects = knob_effects(run_of(
+      {timed(0, usual, 2.0), timed(1, half_on_cpu, 14.0), timed(2, half, 9.0), timed(3, on_cpu, 6.0)}));
   ASSERT_EQ(effects.size(), 2U);
   EXPECT_EQ(effects[0].knob, "cache");
   EXPECT_EQ(effects[0].value, "0.5");

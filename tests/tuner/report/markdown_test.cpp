@@ -46,7 +46,8 @@ TEST(Markdown, SaysWhatElseRanBesideIt) {
   RunReport report = example_report();
   EXPECT_FALSE(has_text(to_markdown(report), "other work"));
   report.other_work = {"make (process 7, 1.00 cores)"};
-  EXPECT_TRUE(has_text(to_markdown(report), "| other work | make (process 7, 1.00 cores): times are not this machine's alone"));
+  EXPECT_TRUE(has_text(to_markdown(report),
+                       "| other work | make (process 7, 1.00 cores): times are not this machine's alone"));
 }
 
 TEST(Markdown, SaysThatTheClockJumped) {
@@ -56,9 +57,10 @@ TEST(Markdown, SaysThatTheClockJumped) {
   report.measured_again = {report.trials[0]};
   report.measured_again[0].turn = FinalTurn{.after = 4, .finalists = {0}, .pass = 0};
   report.measured_again[0].clock_jump_seconds = -59.0;
-  EXPECT_TRUE(has_text(to_markdown(report),
-                       "| system clock | jumped by +3600 s during trial 2, jumped by -59 s during trial 0 of the final "
-                       "round; times are taken with another clock |"));
+  EXPECT_TRUE(has_text(
+      to_markdown(report),
+      "| system clock | jumped by +3600 s during trial 2, jumped by -59 s during trial 0 of the final "
+      "round; times are taken with another clock |"));
 }
 
 TEST(Markdown, EveryTableRowHasAsManyCellsAsItsHeading) {

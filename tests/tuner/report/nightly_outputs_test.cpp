@@ -5,8 +5,8 @@
 #include "tests/support/message_of.h"
 #include "tuner/report/annotations.h"
 #include "tuner/report/junit.h"
-#include "tuner/report/nightly_summary.h"
 #include "tuner/report/nightly_prometheus.h"
+#include "tuner/report/nightly_summary.h"
 
 namespace moetune {
 namespace {

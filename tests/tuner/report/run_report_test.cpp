@@ -56,7 +56,8 @@ TEST(RunReport, RenderingTwiceGivesTheSameFilesAndLeavesTheLogAlone) {
   write_report_files(read_run(path));
   for (std::size_t i = 0; i < first.size(); ++i) {
     EXPECT_FALSE(first[i].empty());
-    EXPECT_EQ(contents_of(path + std::vector{"/front.json", "/front.csv", "/report.md", "/report.html"}[i]), first[i]);
+    EXPECT_EQ(contents_of(path + std::vector{"/front.json", "/front.csv", "/report.md", "/report.html"}[i]),
+              first[i]);
   }
   EXPECT_EQ(contents_of(path + "/trials.jsonl"), log);
 }

@@ -27,8 +27,10 @@ std::vector<Configuration> asked_after(Outcome outcome) {
 }
 
 TEST(AfterFailedDefault, TheGivenOnesComeNext) {
-  for (const Outcome outcome : {Outcome::timed_out, Outcome::out_of_memory, Outcome::infeasible, Outcome::crashed})
-    EXPECT_EQ(asked_after(outcome), (std::vector{with_top_k(2), with_top_k(1), with_top_k(5), with_top_k(2)}));
+  for (const Outcome outcome :
+       {Outcome::timed_out, Outcome::out_of_memory, Outcome::infeasible, Outcome::crashed})
+    EXPECT_EQ(asked_after(outcome),
+              (std::vector{with_top_k(2), with_top_k(1), with_top_k(5), with_top_k(2)}));
 }
 
 TEST(AfterFailedDefault, NothingChangesWhereItWasMeasured) {

@@ -24,7 +24,8 @@ TEST(SobolSequence, EqualsPublishedPoints) {
 }
 
 TEST(SobolSequence, EqualsSciPyInEveryDimension) {
-  // FNV-1a over the first 12 digits of 4,096 points of 32 dimensions, dimension by dimension, from SciPy 1.17.1.
+  // FNV-1a over the first 12 digits of 4,096 points of 32 dimensions, dimension by dimension, from
+  // SciPy 1.17.1.
   std::uint64_t hash = 0;
   const SobolSequence sequence(32);
   for (std::size_t dimension = 0; dimension < 32; ++dimension)

@@ -41,7 +41,8 @@ TEST(HttpClient, SilenceIsSaidWithItsLimit) {
   EXPECT_EQ(reply.failure, "GET " + server.url() + "/v1/models: nothing came for 0.05 s");
 }
 
-// llama-server does this after a streamed answer; here the close waits until the client has used the connection again.
+// llama-server does this after a streamed answer; here the close waits until the client has used the
+// connection again.
 TEST(HttpClient, AServerMayCloseAConnectionThatItPromisedToKeep) {
   const RawServer server([](RawServer::Connection& connection) {
     connection.read_request();
