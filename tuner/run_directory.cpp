@@ -92,6 +92,33 @@ bool has_leftovers(const std::string& path) {
   return false;
 }
 
+// May files of that name be all that a run leaves which was killed before its request.json stood?
+bool is_of_beginning(const std::string& name) {
+  return name == "lock" || name == "hardware.json" || name == "hardware.json.new" ||
+         name == "request.json.new";
+}
+
+// Throws InputError where `path` holds neither a run nor what the beginning of one leaves behind. An empty
+// folder is such a beginning: it is made before the lock is.
+void insist_on_run(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    throw InputError(path, "no run there to resume: no such folder",
+                     "the run directory of an earlier moetune tune; without --resume one is begun");
+  if (fs::exists(path + "/request.json")) return;
+  if (fs::exists(path + "/trials.jsonl"))
+    throw InputError(path + "/request.json", "is missing although there are trials",
+                     "the request.json of that run");
+  const bool was_locked = fs::exists(path + "/lock");
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (!was_locked || !is_of_beginning(name))
+      throw InputError(path, fmt::format("no run there to resume: it holds '{}', but no request.json", name),
+                       "the run directory of an earlier moetune tune; without --resume one is begun in a new "
+                       "or empty folder");
+  }
+}
+
 // As it reads back from a file: an argument that is not UTF-8 is made so.
 json as_written(const json& value) {
   return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace));
@@ -174,13 +201,12 @@ RunDirectory RunDirectory::create(const std::string& path, const RunRequest& req
 }
 
 RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& request, const json& hardware) {
-  make_folder(path);
+  insist_on_run(path);  // before the lock file would appear in a folder that never was a run
   RunDirectory run(path, lock(path));
+  insist_on_run(path);
   const std::string request_file = run.file("request.json");
   if (!fs::exists(request_file)) {
-    if (fs::exists(run.trials_file()))
-      throw InputError(request_file, "is missing although there are trials", "the request.json of that run");
-    run.notice_ = path + ": nothing to resume, starting with the first trial";
+    run.notice_ = path + ": nothing to resume (no run began there yet), starting with the first trial";
     run.begin(request, hardware);
     return run;
   }

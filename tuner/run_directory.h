@@ -50,8 +50,10 @@ class RunDirectory {
   static RunDirectory create(const std::string& path, const RunRequest& request,
                              const nlohmann::json& hardware);
 
-  // Goes on with the run in `path`. Throws InputError naming the first field of the study that differs. A
-  // directory in which a killed run has not written its request yet becomes a new run; is_new() says so.
+  // Goes on with the run in `path`. Throws InputError naming the first field of the study that differs, and
+  // where there is no run (no such folder, or one with other files: nothing is touched). A directory that is
+  // empty, or in which a killed run has not written its request yet, becomes a new run; is_new() and notice()
+  // say so.
   static RunDirectory resume(const std::string& path, const RunRequest& request,
                              const nlohmann::json& hardware);
 

@@ -75,6 +75,15 @@ expect_exit 2 tune --run whole --resume --max-trials 40 --searcher random
 expect_in err.txt 'searcher'
 same_trials untouched whole
 
+# --resume where there is no run writes nothing.
+expect_exit 2 tune --run typo --resume --max-trials 3
+expect_in err.txt 'typo: no run there to resume'
+[[ ! -e typo ]] || fail "--resume made a folder"
+mkdir notes && echo mine > notes/report.md
+expect_exit 2 tune --run notes --resume --max-trials 3
+expect_in err.txt "notes: no run there to resume: it holds 'report.md'"
+[[ $(ls -A notes) == report.md && $(< notes/report.md) == mine ]] || fail "--resume wrote into a folder that is no run"
+
 # --resume of a finished run with more trials goes on; with as many it is over at once.
 expect_exit 0 tune --run whole --resume --max-trials 30
 same_trials untouched whole

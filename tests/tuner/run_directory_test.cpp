@@ -144,11 +144,47 @@ TEST(RunDirectory, KilledBeforeItBeganItBeginsAnew) {
   const TemporaryDirectory folder;
   fs::create_directory(folder / "run");
   std::ofstream(folder / "run/lock") << "1\n";
+  std::ofstream(folder / "run/hardware.json") << "{}";
   std::ofstream(folder / "run/request.json.new") << "{\"half";
   const RunDirectory run = RunDirectory::resume(folder / "run", example_request(), hardware);
   EXPECT_TRUE(run.is_new());
   EXPECT_TRUE(has_text(run.notice(), "nothing to resume"));
   EXPECT_TRUE(fs::exists(folder / "run/request.json"));
+}
+
+TEST(RunDirectory, AnEmptyFolderIsBegunLoudly) {
+  const TemporaryDirectory folder;
+  const RunDirectory run = RunDirectory::resume(folder.path(), example_request(), hardware);
+  EXPECT_TRUE(run.is_new());
+  EXPECT_TRUE(has_text(run.notice(), "nothing to resume (no run began there yet)"));
+}
+
+TEST(RunDirectory, ResumeMakesNoFolder) {
+  const TemporaryDirectory folder;
+  EXPECT_TRUE(has_text(
+      message_of<InputError>([&] { RunDirectory::resume(folder / "typo", example_request(), hardware); }),
+      "typo: no run there to resume: no such folder (accepted: the run directory of an earlier moetune tune; "
+      "without --resume one is begun)"));
+  EXPECT_FALSE(fs::exists(folder / "typo"));
+}
+
+TEST(RunDirectory, ResumeTouchesNoFolderThatNeverWasARun) {
+  // hardware.json without a lock was not written by a run: that takes its lock first.
+  for (const char* name : {"report.md", "notes.txt", "hardware.json", "profile.json", "requests"}) {
+    const TemporaryDirectory folder;
+    std::ofstream(folder / name) << "mine";
+    EXPECT_TRUE(has_text(
+        message_of<InputError>([&] { RunDirectory::resume(folder.path(), example_request(), hardware); }),
+        std::string("no run there to resume: it holds '") + name + "', but no request.json"));
+    EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{name});
+  }
+  const TemporaryDirectory folder;
+  std::ofstream(folder / "lock") << "1\n";
+  std::ofstream(folder / "report.md") << "mine";
+  EXPECT_TRUE(has_text(
+      message_of<InputError>([&] { RunDirectory::resume(folder.path(), example_request(), hardware); }),
+      "it holds 'report.md'"));
+  EXPECT_EQ(names_in(folder.path()).size(), 2U);
 }
 
 TEST(RunDirectory, TrialsWithoutARequestAreNotAdopted) {
@@ -157,6 +193,7 @@ TEST(RunDirectory, TrialsWithoutARequestAreNotAdopted) {
   EXPECT_TRUE(has_text(
       message_of<InputError>([&] { RunDirectory::resume(folder.path(), example_request(), hardware); }),
       "request.json: is missing although there are trials"));
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"trials.jsonl"});
 }
 
 TEST(RunDirectory, DamagedRequestIsNamed) {
