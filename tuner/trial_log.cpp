@@ -47,9 +47,25 @@ bool runs_on(std::string_view line) {
   return suffix != std::string_view::npos && line.size() > suffix + suffix_size;
 }
 
-// trials: those of the search before it, of which a damaged one may be missing; expected_number: of a trial
-// of the search.
+// What a log holds once, and holds before this line already: counted twice it would weigh twice.
+void refuse_doubled(const Trial& trial, const std::string& where, const std::vector<Trial>& measured_again,
+                    const std::vector<Trial>& recordings) {
+  const auto is_same = [&](const Trial& other) {
+    return other.number == trial.number && other.turn == trial.turn;
+  };
+  if (trial.turn && std::ranges::any_of(measured_again, is_same))
+    refuse(where,
+           fmt::format("the turn of trial {} in pass {} of the final round after {} trials is doubled",
+                       trial.number, trial.turn->pass, trial.turn->after),
+           "each finalist once a pass");
+  else if (trial.is_recording && std::ranges::any_of(recordings, is_same))
+    refuse(where, fmt::format("the recording of trial {} is doubled", trial.number), "one of each trial");
+}
+
+// trials: those of the search before it, of which a damaged one may be missing; measured_again, recordings:
+// the other lines before it; expected_number: of a trial of the search.
 Trial trial_from_text(const std::string& text, const std::string& where, const std::vector<Trial>& trials,
+                      const std::vector<Trial>& measured_again, const std::vector<Trial>& recordings,
                       std::int64_t expected_number) {
   Trial trial = trial_from_json(parse_json(text, where), where);
   if (!trial.turn && !trial.is_recording) {
@@ -72,6 +88,8 @@ Trial trial_from_text(const std::string& text, const std::string& where, const s
   else if (trial.configuration != trials[static_cast<std::size_t>(trial.number)].configuration)
     refuse(where + ": configuration", "'" + trial.configuration.key() + "'",
            fmt::format("that of trial {}, which is measured again", trial.number));
+  else
+    refuse_doubled(trial, where, measured_again, recordings);
   return trial;
 }
 
@@ -121,7 +139,8 @@ TrialLogContents parse_trial_log(std::string_view text, const std::string& file)
              "the line as moetune wrote it; lines after it are still there");
     else
       attempt([&] {
-        Trial trial = trial_from_text(*object, where, contents.trials, expected);
+        Trial trial = trial_from_text(*object, where, contents.trials, contents.measured_again,
+                                      contents.recordings, expected);
         const bool is_of_search = !trial.turn && !trial.is_recording;
         next_expected = is_of_search ? trial.number + 1 : expected;
         kind_of(trial, contents.trials, contents.measured_again, contents.recordings)
@@ -173,7 +192,7 @@ const Trial& TrialLog::append(const Trial& trial) {
   Trial as_logged;
   try {
     as_logged = trial_from_text(*verified(std::string_view(line).substr(0, line.size() - 1)), file_, trials_,
-                                static_cast<std::int64_t>(trials_.size()));
+                                measured_again_, recordings_, static_cast<std::int64_t>(trials_.size()));
   } catch (const InputError& error) {
     throw std::logic_error(
         fmt::format("a trial that cannot follow {} trials: {}", trials_.size(), error.what()));

@@ -75,6 +75,15 @@ expect_exit 2 tune --run whole --resume --max-trials 40 --searcher random
 expect_in err.txt 'searcher'
 same_trials untouched whole
 
+# A turn of the final round that stands twice would weigh twice: nobody takes the log.
+cp -r whole doubled
+tail -n 1 whole/trials.jsonl >> doubled/trials.jsonl
+for command in "validate doubled/trials.jsonl" "validate doubled" "report doubled" \
+  "tune --target synthetic --quiet --run doubled --resume --max-trials 30"; do
+  expect_exit 2 "$MOETUNE" $command
+  expect_in err.txt "doubled/trials.jsonl:$(wc -l < doubled/trials.jsonl): the turn of trial .* is doubled"
+done
+
 # --resume where there is no run writes nothing.
 expect_exit 2 tune --run typo --resume --max-trials 3
 expect_in err.txt 'typo: no run there to resume'

@@ -117,6 +117,30 @@ TEST(TrialLog, ATurnThatCannotBeIsRefused) {
   EXPECT_EQ(contents_of(folder / "trials.jsonl"), "");
 }
 
+TEST(TrialLog, ATurnOrRecordingThatStandsTwiceIsRefused) {
+  const std::string turn = to_log_line(example_turn(1, 4, 0));
+  const std::string before = log_text(4) + turn + to_log_line(example_turn(3, 4, 0)) +
+                             to_log_line(example_turn(1, 4, 1)) + to_log_line(example_recording(1));
+  // The same trial in another pass, of other finalists, and recorded beside being measured again.
+  Trial other_round = example_turn(1, 4, 0);
+  other_round.turn->finalists = {0, 1};
+  EXPECT_EQ(parse_trial_log(before + to_log_line(other_round), "t.jsonl").measured_again.size(), 4U);
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([&] { parse_trial_log(before + turn, "t.jsonl"); }),
+               "t.jsonl:9: the turn of trial 1 in pass 0 of the final round after 4 trials is doubled"));
+  EXPECT_TRUE(has_text(
+      message_of<InputError>([&] { parse_trial_log(before + to_log_line(example_recording(1)), "t.jsonl"); }),
+      "t.jsonl:9: the recording of trial 1 is doubled (accepted: one of each trial)"));
+
+  const TemporaryDirectory folder;
+  const std::string file = folder / "trials.jsonl";
+  std::ofstream(file, std::ios::binary) << before;
+  TrialLog log(file);
+  EXPECT_THROW(log.append(example_turn(1, 4, 0)), std::logic_error);
+  EXPECT_THROW(log.append(example_recording(1)), std::logic_error);
+  EXPECT_EQ(contents_of(file), before);
+}
+
 TEST(TrialLog, HoldsWhatWasAppended) {
   const TemporaryDirectory folder;
   const std::string file = folder / "trials.jsonl";
