@@ -26,11 +26,12 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// Fields that make two trials comparable. The others say how a sitting was asked for.
+// Fields that make two trials comparable, and the gate: finalists, profile and reports all go by the one that
+// the file keeps. The others say how a sitting was asked for.
 constexpr std::array study_fields{"model",      "model_hash", "workload",
                                   "space",      "space_hash", "searcher",
                                   "objectives", "seed",       "default_configuration",
-                                  "conditions"};
+                                  "conditions", "gate"};
 
 // Facts that do not change between two probes of one machine; measured rates do.
 constexpr std::array hardware_identity{"device", "gpu_count", "cpu_name", "cpu_cores", "simd"};

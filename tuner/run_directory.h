@@ -30,8 +30,9 @@ struct RunRequest {
   // memory.
   nlohmann::json conditions = nlohmann::json::object();
 
+  std::string gate;  // "int8"; what is measured again and recommended
+
   // These may differ from one sitting to the next; the file keeps what the first one had.
-  std::string gate;                  // "int8"
   std::string slo;                   // "tpot_p99=50ms"; empty: none
   bool slo_asked = false;            // with --slo; otherwise it is the workload's own, which only prefers
   std::vector<std::string> command;  // argv, for "how to reproduce"

@@ -73,7 +73,10 @@ expect_exit 2 tune --run whole --resume --max-trials 40 --seed 2
 expect_in err.txt 'seed'
 expect_exit 2 tune --run whole --resume --max-trials 40 --searcher random
 expect_in err.txt 'searcher'
+expect_exit 2 tune --run whole --resume --max-trials 40 --gate none
+expect_in err.txt 'gate was "int8" and is "none"'
 same_trials untouched whole
+cmp untouched/profile.json whole/profile.json || fail "a refused gate changed the profile"
 
 # A turn of the final round that stands twice would weigh twice: nobody takes the log.
 cp -r whole doubled

@@ -119,6 +119,8 @@ TEST(RunDirectory, ResumeNamesTheFirstFieldOfTheStudyThatDiffers) {
                        "conditions.device_memory was null"));
   EXPECT_TRUE(has_text(complaint([](RunRequest& r) { r.default_configuration["top_k"] = 7; }),
                        "default_configuration.top_k was 8 and is 7"));
+  EXPECT_TRUE(
+      has_text(complaint([](RunRequest& r) { r.gate = "none"; }), "gate was \"int8\" and is \"none\""));
   EXPECT_TRUE(has_text(complaint([](RunRequest&) {}, {{"device", "cpu"}, {"cpu_name", "Other"}}),
                        "cpu_name was \"Example 9000\" and is \"Other\""));
 }
@@ -129,7 +131,6 @@ TEST(RunDirectory, WhatDoesNotChangeAMeasurementMayDiffer) {
     const RunDirectory run = RunDirectory::create(folder / "run", example_request(), hardware);
   }
   RunRequest request = example_request();
-  request.gate = "none";
   request.command = {"moetune", "tune", "--resume"};
   json machine = hardware;
   machine["memory_gb_per_s"] = 12.9;  // measured anew
@@ -137,7 +138,7 @@ TEST(RunDirectory, WhatDoesNotChangeAMeasurementMayDiffer) {
   request.build = "0.2.0";
   EXPECT_TRUE(has_text(RunDirectory::resume(folder / "run", request, machine).notice(),
                        "begun with build 0.1.0 abc, going on with 0.2.0"));
-  EXPECT_EQ(read_json_file(folder / "run/request.json")["gate"], "int8") << "written once";
+  EXPECT_EQ(read_json_file(folder / "run/request.json")["build"], "0.1.0 abc") << "written once";
 }
 
 TEST(RunDirectory, KilledBeforeItBeganItBeginsAnew) {
