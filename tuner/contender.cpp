@@ -72,6 +72,20 @@ std::optional<double> value_for(const Slo& slo, const Metrics& metrics) {
   return slo.metric.ends_with("_p99") ? found->second.p99 : found->second.value;
 }
 
+std::optional<double> least_value_for(const Slo& slo, const Metrics& metrics) {
+  if (const auto ms = value_for(slo, metrics)) return ms;
+  const auto found = metrics.find(metric_of(slo));
+  return found == metrics.end() ? std::nullopt : std::optional(found->second.value);
+}
+
+std::optional<bool> keeps(const Slo& slo, const Metrics& metrics) {
+  if (const auto ms = value_for(slo, metrics)) return *ms <= slo.limit_ms;
+  const auto found = metrics.find(metric_of(slo));
+  if (found == metrics.end()) return std::nullopt;
+  const double surely = found->second.low.value_or(found->second.value);
+  return surely > slo.limit_ms ? std::optional(false) : std::nullopt;
+}
+
 std::vector<Contender> contenders(const ChoiceInput& input, const FinalRound* round) {
   std::vector<Contender> all;
   const Objective& objective = input.objectives.front();
@@ -102,9 +116,7 @@ std::vector<Contender> contenders(const ChoiceInput& input, const FinalRound* ro
     contender.accurate_enough =
         contender.gate.verdict == GateVerdict::met ||
         (contender.gate.verdict == GateVerdict::unknown && agrees_with_default(trial->configuration, input));
-    if (input.slo)
-      if (const auto ms = value_for(*input.slo, contender.metrics))
-        contender.keeps_slo = *ms <= input.slo->limit_ms;
+    if (input.slo) contender.keeps_slo = keeps(*input.slo, contender.metrics);
     all.push_back(std::move(contender));
   }
   // Where nothing keeps the service level it cannot choose.
@@ -211,12 +223,15 @@ std::string slo_text(const Contender& contender, const ChoiceInput& input) {
   if (!input.slo) return "";
   const std::string level =
       fmt::format("the service level {} <= {} ms", input.slo->metric, input.slo->limit_ms);
-  const auto ms = value_for(*input.slo, contender.metrics);
-  if (!ms)
+  const std::string metric = metric_of(*input.slo);
+  const auto keeps_it = keeps(*input.slo, contender.metrics);
+  if (!keeps_it)
     return level + " is not known to be kept: " +
-           (contender.metrics.contains(metric_of(*input.slo)) ? "too few samples" : "it was not measured");
-  return fmt::format("{} {}: {} ms", *ms <= input.slo->limit_ms ? "meets" : "misses", level,
-                     number_text(metric_of(*input.slo), *ms));
+           (contender.metrics.contains(metric) ? "too few samples" : "it was not measured");
+  const bool is_known = value_for(*input.slo, contender.metrics).has_value();
+  return fmt::format("{} {}: {}{} ms", *keeps_it ? "meets" : "misses", level,
+                     is_known ? "" : "its median alone is ",
+                     number_text(metric, *least_value_for(*input.slo, contender.metrics)));
 }
 
 std::string rejection_text(const Contender& contender, const ChoiceInput& input) {

@@ -59,7 +59,14 @@ std::string others_text(const Contender& contender, const Contender* default_con
                         const ChoiceInput& input);
 // What the service level is about, in milliseconds; empty: not measured, or too few samples for a p99.
 std::optional<double> value_for(const Slo& slo, const Metrics& metrics);
-// "meets the service level tpot_p99 <= 50 ms: 0.61 ms"; empty without a service level.
+// The same; where there are too few samples for a p99, the median in its place. Empty: not measured.
+std::optional<double> least_value_for(const Slo& slo, const Metrics& metrics);
+// Empty: not known. A level of a p99 that is not known is missed all the same where the median, by the lower
+// end of its interval, is above it. (Of runs, the median of their means: a p99 below that would need the
+// slowest 1 % to pull most means beyond the limit.)
+std::optional<bool> keeps(const Slo& slo, const Metrics& metrics);
+// "meets the service level tpot_p99 <= 50 ms: 0.61 ms", "misses the service level
+// tpot_p99 <= 0.5 ms: its median alone is 0.61 ms"; empty without a service level.
 std::string slo_text(const Contender& contender, const ChoiceInput& input);
 
 }  // namespace moetune

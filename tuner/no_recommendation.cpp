@@ -79,7 +79,7 @@ Recommendation nothing_meets_gate(const Contest& contest) {
 
 Recommendation nothing_keeps_slo(const Contest& contest) {
   const auto value = [&](const Contender* contender) {
-    return value_for(*contest.input.slo, contender->metrics).value_or(HUGE_VAL);
+    return least_value_for(*contest.input.slo, contender->metrics).value_or(HUGE_VAL);
   };
   const Contender& nearest = **std::ranges::min_element(contest.acceptable, {}, value);
   const std::string words = slo_text(nearest, contest.input);

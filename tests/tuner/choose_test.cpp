@@ -319,6 +319,23 @@ TEST(Choose, ARequiredServiceLevelThatNothingKeepsRecommendsNothing) {
   EXPECT_EQ(run.choice().trial, 3) << "slower, but it keeps the level";
 }
 
+TEST(Choose, AMedianAboveTheLevelMissesAP99ThatIsNotKnown) {
+  InventedRun run;
+  run.slo = Slo{"tpot_p99", 0.4};
+  run.slo_required = true;
+  run.add({}, 0.50, 0.01, 0.0, 1.0);
+  run.add({{"top_k", "7"}}, 0.45, 0.01, 0.001);
+  const Recommendation choice = run.choice();
+  EXPECT_EQ(choice.verdict, Verdict::nothing_keeps_slo);
+  EXPECT_FALSE(choice.trial);
+  EXPECT_TRUE(has_text(choice.reason,
+                       "The nearest, top_k 7: 0.450 ms per token (0.440-0.460), misses the service level "
+                       "tpot_p99 <= 0.4 ms: its median alone is 0.450 ms."));
+  run.add({{"top_k", "6"}}, 0.41, 0.02, 0.001);
+  EXPECT_EQ(run.choice().trial, 2) << "its interval reaches below the level: nothing says that it misses it";
+  EXPECT_TRUE(has_text(run.choice().reason, "is not known to be kept: too few samples"));
+}
+
 TEST(Choose, ARequiredServiceLevelThatIsNotKnownToBeMissedIsNoObstacle) {
   InventedRun run;
   run.slo = Slo{"tpot_p99", 0.5};

@@ -176,9 +176,8 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
     point.metrics = carried_over(
         trial.metrics, predicted_ms(*roofline, format_of(*trial.point), floor_ms(trial.bytes, there)),
         profile.workload);
-    // A p99 is not predicted: only a service level of medians can be judged.
-    if (!slo.metric.empty())
-      if (const auto ms = value_for(slo, point.metrics)) point.keeps_slo = *ms <= slo.limit_ms;
+    // A p99 is not predicted: only a median that is above its level says something about it.
+    if (!slo.metric.empty()) point.keeps_slo = keeps(slo, point.metrics);
     made.front.push_back(std::move(point));
   }
   for (const ComparedPoint& point : made.front)

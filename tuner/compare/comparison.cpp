@@ -73,8 +73,7 @@ ComparedPoint point_of(const ProfilePoint& point, const Slo& slo) {
                      .metrics = metrics_of(point),
                      .keeps_slo = {},
                      .usd_per_mtok = {}};
-  if (!slo.metric.empty())
-    if (const auto ms = value_for(slo, made.metrics)) made.keeps_slo = *ms <= slo.limit_ms;
+  if (!slo.metric.empty()) made.keeps_slo = keeps(slo, made.metrics);
   return made;
 }
 
