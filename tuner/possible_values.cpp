@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/facts/knobs.h"
 #include "tuner/metric_facts.h"
 #include "tuner/problems.h"
 
@@ -56,6 +57,18 @@ void check(const std::string& metric, const Measurement& measurement, const std:
 
 void check_possible(const Metrics& metrics, const std::string& where) {
   for (const auto& [name, measurement] : metrics) check(name, measurement, where + "." + name);
+}
+
+void check_knob_values(const std::map<std::string, std::string>& values, const std::string& where) {
+  EngineOptions ignored;
+  for (const auto& [name, value] : values)
+    attempt([&] {
+      try {
+        set_knob(ignored, name, value);
+      } catch (const InputError& error) {
+        refuse(where + "." + name, error.what(), "");
+      }
+    });
 }
 
 }  // namespace moetune

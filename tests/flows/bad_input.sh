@@ -168,6 +168,20 @@ expect_exit 2 "$MOETUNE" validate impossible.json
 expect_in err.txt '^moetune: impossible.json: evidence.tpot_ms.value: -3 .accepted: 0 or more'
 expect_in err.txt "^moetune: impossible.json: configuration.expert_quant: .*'int5'"
 expect_in err.txt "^moetune: impossible.json: front\[0\].configuration.top_q: "
+# Every command that reads a profile refuses the same of it, before it measures or asks anything.
+for value in x "" 99999999999999; do
+  python3 - "$MOETUNE_SOURCE_DIR" "$value" <<'PY'
+import json, sys
+profile = json.load(open(sys.argv[1] + "/profiles/cpu/tiny-moe/chat.json"))
+profile["configuration"]["tensor_parallel"] = sys.argv[2]
+json.dump(profile, open("ranks.json", "w"))
+PY
+  for command in "validate" "export --server vllm --server-model m" "export --server sglang --server-model m" \
+    "compare" "ci --target synthetic --baseline" "confirm --url http://127.0.0.1:9"; do
+    read -ra words <<< "$command"
+    refused "ranks.json: configuration.tensor_parallel: .*'$value'.*1, 2, 4, 8" "${words[@]}" ranks.json
+  done
+done
 refused "nothing.json: no field says what it is" validate nothing.json
 expect_exit 0 "$MOETUNE" tune --target synthetic --max-trials 3 --run parts --quiet
 expect_exit 0 "$MOETUNE" validate parts/front.json

@@ -205,6 +205,21 @@ TEST(LaunchProfile, RefusalsNameThePlace) {
   EXPECT_TRUE(has_text(refusal([](json& d) { d["more"] = 3; }), "unknown field \"more\""));
 }
 
+TEST(LaunchProfile, HoldsOnlyKnobsAndValuesThatTheKnobTableTakes) {
+  for (const char* text : {"x", "", "99999999999999", "3"}) {
+    json document = to_json_value(made());
+    document["configuration"]["tensor_parallel"] = text;
+    EXPECT_TRUE(has_text(
+        message_of<InputError>([&] { launch_profile_from_json(document, "p.json"); }),
+        "p.json: configuration.tensor_parallel: tensor_parallel: '" + std::string(text) + "' (accepted: 1, "))
+        << text;
+  }
+  json document = to_json_value(made());
+  document["front"][1]["configuration"]["top_q"] = 3;
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { launch_profile_from_json(document, "p.json"); }),
+                       "p.json: front[1].configuration.top_q: "));
+}
+
 struct Change {
   const char* what;
   bool accepted;

@@ -28,6 +28,7 @@
 #include "tuner/export/given_text.h"
 #include "tuner/export/help_check.h"
 #include "tuner/export/knob_names.h"
+#include "tuner/export/placeholders.h"
 #include "tuner/export/server_table.h"
 #include "tuner/export/translate.h"
 #include "tuner/launch_profile.h"
@@ -77,7 +78,8 @@ int gpus_of(const LaunchProfile& profile, const ServerTable& table) {
   int gpus = 1;
   for (const char* const knob : {"tensor_parallel", "expert_parallel"}) {
     const auto found = profile.recommended.configuration.find(knob);
-    if (found != profile.recommended.configuration.end()) gpus = std::max(gpus, std::stoi(found->second));
+    if (found != profile.recommended.configuration.end())
+      gpus = std::max(gpus, whole_setting(knob, found->second));
   }
   return gpus;
 }

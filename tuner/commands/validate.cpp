@@ -44,19 +44,8 @@ void check_knob(const std::string& name, const std::string& value) {
   set_knob(ignored, name, value);
 }
 
-void check_configuration(const std::map<std::string, std::string>& values, const std::string& where) {
-  for (const auto& [name, value] : values)
-    attempt([&] {
-      try {
-        check_knob(name, value);
-      } catch (const InputError& error) {
-        refuse(where + "." + name, error.what(), "");
-      }
-    });
-}
-
 void check_point(const ProfilePoint& point, const std::string& where) {
-  check_configuration(point.configuration, where + "configuration");
+  check_knob_values(point.configuration, where + "configuration");
   check_possible(metrics_of(point), where + "evidence");
 }
 
@@ -83,7 +72,7 @@ TrialLogContents checked_log(const std::string& file) {
                                             trial.turn           ? ", measured again"
                                             : trial.is_recording ? ", recorded"
                                                                  : "");
-      check_configuration(trial.configuration.values, where + "configuration");
+      check_knob_values(trial.configuration.values, where + "configuration");
       check_possible(trial.metrics, where + "metrics");
     }
   return log;
@@ -121,7 +110,7 @@ void check_front(const nlohmann::json& document, const std::string& file, const 
       const std::int64_t number = parts.integer("trial", 0, std::numeric_limits<std::int64_t>::max());
       const Configuration configuration =
           configuration_from_json(parts.object("configuration"), parts.place("configuration"));
-      check_configuration(configuration.values, parts.place("configuration"));
+      check_knob_values(configuration.values, parts.place("configuration"));
       check_possible(metrics_from_json(parts.object("metrics"), parts.place("metrics")),
                      parts.place("metrics"));
       if (log == nullptr) return;
@@ -143,7 +132,7 @@ RunRequest checked_request(const nlohmann::json& document, const std::string& fi
   if (!request.slo.empty()) look_up(file + ": slo", [&] { parse_slo(request.slo); });
   attempt([&] {
     const std::string where = file + ": default_configuration";
-    check_configuration(configuration_from_json(request.default_configuration, where).values, where);
+    check_knob_values(configuration_from_json(request.default_configuration, where).values, where);
   });
   return request;
 }

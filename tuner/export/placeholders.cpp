@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,7 +41,8 @@ double whole(double value) { return std::max(0.0, std::round(value)); }
 double expert_gib_on_host(const PlaceholderFacts& facts) {
   const ExportModel& model = model_of(facts);
   const auto ranks = facts.settings.find("tensor_parallel");
-  const double share = ranks == facts.settings.end() ? 1.0 : 1.0 / std::stod(ranks->second);
+  const double share =
+      ranks == facts.settings.end() ? 1.0 : 1.0 / whole_setting("tensor_parallel", ranks->second);
   return (1.0 - resident_share(facts)) * model.experts * model.routing_layers *
          static_cast<double>(model.expert_bytes) * share / 1073741824.0;
 }
@@ -62,7 +64,7 @@ double cache_mib(const PlaceholderFacts& facts) {
 
 nlohmann::json top_k_object(const PlaceholderFacts& facts) {
   const TopKKey& family = family_of(facts);
-  nlohmann::json object = {{family.key, std::stoll(facts.value)}};
+  nlohmann::json object = {{family.key, whole_setting(family.key, facts.value)}};
   if (!family.nesting.empty()) object = {{family.nesting, std::move(object)}};
   return object;
 }
@@ -85,13 +87,15 @@ std::string cpu_threads(const PlaceholderFacts& facts) {
 
 // As many equal parts as ranks: "1,1,1,1".
 std::string even_split(const PlaceholderFacts& facts) {
+  const int ranks = whole_setting("tensor_parallel", facts.value);
   std::string text = "1";
-  for (int i = 1; i < std::stoi(facts.value); ++i) text += ",1";
+  for (int i = 1; i < ranks; ++i) text += ",1";
   return text;
 }
 
 std::string context_of_all(const PlaceholderFacts& facts) {
-  return std::to_string(std::stoll(facts.value) * std::stoll(facts.settings.at("max_concurrency")));
+  return std::to_string(std::int64_t{whole_setting("context", facts.value)} *
+                        whole_setting("max_concurrency", facts.settings.at("max_concurrency")));
 }
 
 using Fill = std::string (*)(const PlaceholderFacts&);
@@ -114,6 +118,10 @@ constexpr std::array<std::pair<std::string_view, Fill>, 11> computed{{
 }};
 
 }  // namespace
+
+int whole_setting(std::string_view name, const std::string& text) {
+  return parse_integer(name, text, "a whole number of 1 or more", 1, std::numeric_limits<int>::max());
+}
 
 double resident_share(const PlaceholderFacts& facts) {
   const auto found = facts.settings.find("gpu_expert_cache");

@@ -22,6 +22,9 @@ struct PlaceholderFacts {
   std::string value;                                   // of the setting the line is for
 };
 
+// A setting that is a number: its text as one, 1 or more. Throws InputError naming the setting.
+int whole_setting(std::string_view name, const std::string& text);
+
 std::vector<std::string> placeholder_names();  // without brackets
 
 // "<value>" -> its text; any other text as it is. used, unless null, collects the names. Throws InputError
