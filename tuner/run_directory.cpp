@@ -19,6 +19,7 @@
 #include "engine/facts/error.h"
 #include "tuner/json_fields.h"
 #include "tuner/problems.h"
+#include "tuner/report/escape.h"
 #include "tuner/utc_time.h"
 
 namespace moetune {
@@ -27,11 +28,11 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 // Fields that make two trials comparable, and the gate: finalists, profile and reports all go by the one that
-// the file keeps. The others say how a sitting was asked for.
-constexpr std::array study_fields{"model",      "model_hash", "workload",
-                                  "space",      "space_hash", "searcher",
-                                  "objectives", "seed",       "default_configuration",
-                                  "conditions", "gate"};
+// the file keeps. The others say how a sitting was asked for. What a person asks for comes before what
+// follows from it: the first difference is named.
+constexpr std::array study_fields{
+    "model",      "model_hash", "workload", "space",      "space_hash",           "searcher",
+    "objectives", "seed",       "gate",     "conditions", "default_configuration"};
 
 // Facts that do not change between two probes of one machine; measured rates do.
 constexpr std::array hardware_identity{"device", "gpu_count", "cpu_name", "cpu_cores", "simd"};
@@ -58,33 +59,51 @@ Descriptor lock(const std::string& path) {
   return descriptor;
 }
 
-// The first path at which two values differ, "conditions.threads"; empty: they are equal.
-std::optional<std::string> difference(const json& was, const json& is, const std::string& name) {
+struct Difference {
+  std::string field;  // "conditions.threads"
+  json was;
+  json is;
+};
+
+json value_of(const json& object, const std::string& field) {
+  return object.is_object() ? object.value(field, json()) : json();
+}
+
+// The first field at which two values differ; nothing: they are equal.
+std::optional<Difference> difference(const json& was, const json& is, const std::string& name) {
   if (was == is) return std::nullopt;
   if (was.is_object() && is.is_object()) {
     json names = was;
     names.update(is);
     for (const auto& [field, unused] : names.items()) {
-      const auto found = difference(was.value(field, json()), is.value(field, json()),
-                                    name.empty() ? field : name + "." + field);
+      auto found = difference(value_of(was, field), value_of(is, field), name + "." + field);
       if (found) return found;
     }
   }
-  return fmt::format("{} was {} and is {}", name, shown(was), shown(is));
+  return Difference{name, was, is};
 }
 
-json only_fields(const json& object, std::span<const char* const> names) {
-  json kept = json::object();
-  for (const char* name : names)
-    if (object.contains(name)) kept[name] = object[name];
-  return kept;
+// "--seed was 1 and is 4", "--timing was 0.2 and is 2.0 (conditions.latency_seconds in run/request.json)"
+std::string in_words(const Difference& found, const std::string& option, const std::string& file) {
+  if (option.empty())
+    return fmt::format("{} was {} and is {}", found.field, shown(found.was), shown(found.is));
+  const std::string text = fmt::format("{} was {} and is {}", option, shown(found.was), shown(found.is));
+  return option == "--" + found.field ? text : fmt::format("{} ({} in {})", text, found.field, file);
 }
 
+// was: of `file` in the run directory `path`, which was begun with `command`. Throws InputError.
 void insist_on_same(const json& was, const json& is, std::span<const char* const> fields,
-                    const std::string& where) {
-  if (const auto found = difference(only_fields(was, fields), only_fields(is, fields), ""))
-    throw InputError(where, "cannot be resumed: " + *found,
-                     "the arguments and the machine the run began with, or another run directory");
+                    const std::string& path, const std::string& file, const OptionOf& option_of,
+                    std::span<const std::string> command) {
+  for (const char* field : fields) {
+    const auto found = difference(value_of(was, field), value_of(is, field), field);
+    if (!found) continue;
+    const std::string option = option_of ? option_of(found->field) : "";
+    throw InputError(path, "cannot be resumed: " + in_words(*found, option, path + "/" + file),
+                     fmt::format("the options that the run began with on the same machine: {}; or another "
+                                 "run directory",
+                                 shell_command(command)));
+  }
 }
 
 bool has_leftovers(const std::string& path) {
@@ -201,7 +220,8 @@ RunDirectory RunDirectory::create(const std::string& path, const RunRequest& req
   return run;
 }
 
-RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& request, const json& hardware) {
+RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& request, const json& hardware,
+                                  const OptionOf& option_of) {
   insist_on_run(path);  // before the lock file would appear in a folder that never was a run
   RunDirectory run(path, lock(path));
   insist_on_run(path);
@@ -212,9 +232,11 @@ RunDirectory RunDirectory::resume(const std::string& path, const RunRequest& req
     return run;
   }
   const json was = read_json_file(request_file);
-  insist_on_same(to_json_value(run_request_from_json(was, request_file)), as_written(to_json_value(request)),
-                 study_fields, path);
-  insist_on_same(read_json_file(run.file("hardware.json")), as_written(hardware), hardware_identity, path);
+  const RunRequest begun = run_request_from_json(was, request_file);
+  insist_on_same(to_json_value(begun), as_written(to_json_value(request)), study_fields, path, "request.json",
+                 option_of, begun.command);
+  insist_on_same(read_json_file(run.file("hardware.json")), as_written(hardware), hardware_identity, path,
+                 "hardware.json", option_of, begun.command);
   if (was["build"] != request.build)
     run.notice_ = fmt::format("{}: begun with build {}, going on with {}: times may not be comparable", path,
                               was["build"].get<std::string>(), request.build);

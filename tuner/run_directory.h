@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,10 @@ nlohmann::json to_json_value(const RunRequest& request);
 RunRequest run_request_from_json(const nlohmann::json& object,
                                  const std::string& where);  // throws InputError
 
+// The option that a field of request.json or hardware.json follows from ("conditions.latency_seconds" ->
+// "--timing"), for a person who has to give it again; "": none. Which there are is for the commands to know.
+using OptionOf = std::function<std::string(const std::string& field)>;
+
 class RunDirectory {
  public:
   // A new run in `path`, made with its parents. Throws InputError when there is something in it already
@@ -51,12 +56,12 @@ class RunDirectory {
   static RunDirectory create(const std::string& path, const RunRequest& request,
                              const nlohmann::json& hardware);
 
-  // Goes on with the run in `path`. Throws InputError naming the first field of the study that differs, and
-  // where there is no run (no such folder, or one with other files: nothing is touched). A directory that is
-  // empty, or in which a killed run has not written its request yet, becomes a new run; is_new() and notice()
-  // say so.
+  // Goes on with the run in `path`. Throws InputError naming the first field of the study that differs and
+  // its option, and where there is no run (no such folder, or one with other files: nothing is touched). A
+  // directory that is empty, or in which a killed run has not written its request yet, becomes a new run;
+  // is_new() and notice() say so.
   static RunDirectory resume(const std::string& path, const RunRequest& request,
-                             const nlohmann::json& hardware);
+                             const nlohmann::json& hardware, const OptionOf& option_of = {});
 
   const std::string& path() const { return path_; }
   bool is_new() const { return is_new_; }

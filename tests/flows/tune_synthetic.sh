@@ -70,11 +70,13 @@ cp -r whole untouched
 expect_exit 2 tune --run whole --max-trials 3
 expect_in err.txt 'whole'
 expect_exit 2 tune --run whole --resume --max-trials 40 --seed 2
-expect_in err.txt 'seed'
+expect_in err.txt "whole: cannot be resumed: --seed was 1 and is 2 .*on the same machine: .* tune .*--run whole --max-trials 30;"
 expect_exit 2 tune --run whole --resume --max-trials 40 --searcher random
-expect_in err.txt 'searcher'
+expect_in err.txt '--searcher was "nsga2" and is "random"'
 expect_exit 2 tune --run whole --resume --max-trials 40 --gate none
-expect_in err.txt 'gate was "int8" and is "none"'
+expect_in err.txt '--gate was "int8" and is "none"'
+expect_exit 2 tune --run whole --resume --max-trials 40 --synthetic '{"mood": 0.1}'
+expect_in err.txt '--synthetic was .*conditions.synthetic.* in whole/request.json'
 same_trials untouched whole
 cmp untouched/profile.json whole/profile.json || fail "a refused gate changed the profile"
 

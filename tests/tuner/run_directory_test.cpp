@@ -125,6 +125,43 @@ TEST(RunDirectory, ResumeNamesTheFirstFieldOfTheStudyThatDiffers) {
                        "cpu_name was \"Example 9000\" and is \"Other\""));
 }
 
+TEST(RunDirectory, ResumeNamesTheOptionAndTheCommandThatBegan) {
+  const TemporaryDirectory folder;
+  const std::string path = folder / "run";
+  RunRequest request = example_request();
+  request.command = {"moetune", "tune", "--model", "a b"};
+  {
+    const RunDirectory run = RunDirectory::create(path, request, hardware);
+  }
+  const auto complaint = [&](const RunRequest& other, const json& machine) {
+    return message_of<InputError>([&] {
+      RunDirectory::resume(path, other, machine, [](const std::string& field) -> std::string {
+        return field == "seed" ? "--seed" : field == "cpu_name" ? "" : "--cores";
+      });
+    });
+  };
+  RunRequest other = request;
+  other.seed = 7;
+  EXPECT_EQ(complaint(other, hardware),
+            path +
+                ": cannot be resumed: --seed was 18446744073709551615 and is 7 (accepted: the options that "
+                "the run began with on the same machine: moetune tune --model 'a b'; or another run "
+                "directory)");
+  other.conditions["calibration"] = "follows from the model";
+  other.model = "big-moe";
+  EXPECT_TRUE(
+      has_text(complaint(other, hardware), ": --cores was \"tiny-moe\" and is \"big-moe\" (model in "))
+      << "the first cause";
+  other = request;
+  other.conditions["threads"] = 4;
+  EXPECT_TRUE(has_text(complaint(other, hardware),
+                       "--cores was 2 and is 4 (conditions.threads in " + path + "/request.json)"));
+  EXPECT_TRUE(has_text(complaint(request, {{"device", "gpu"}, {"cpu_name", "Example 9000"}}),
+                       "--cores was \"cpu\" and is \"gpu\" (device in " + path + "/hardware.json)"));
+  EXPECT_TRUE(has_text(complaint(request, {{"device", "cpu"}, {"cpu_name", "Other"}}),
+                       ": cpu_name was \"Example 9000\" and is \"Other\""));
+}
+
 TEST(RunDirectory, WhatDoesNotChangeAMeasurementMayDiffer) {
   const TemporaryDirectory folder;
   {

@@ -22,6 +22,7 @@
 #include "tuner/commands/measurable.h"
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/commands/resume_options.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/study_memory.h"
@@ -122,7 +123,8 @@ RunRequest request_of(const TuneOptions& options, const Study& study, const Sear
 
 RunDirectory open_run(const TuneOptions& options, const RunRequest& request, const nlohmann::json& hardware) {
   if (options.resume)
-    return RunDirectory::resume(options.run.empty() ? latest_run() : options.run, request, hardware);
+    return RunDirectory::resume(options.run.empty() ? latest_run() : options.run, request, hardware,
+                                resume_option);
   const std::string path =
       options.run.empty() ? new_run_path(runs_folder, request.model, request.workload) : options.run;
   RunDirectory run = RunDirectory::create(path, request, hardware);
@@ -414,7 +416,9 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
                   "A limit a recommendation must keep, such as tpot_p99=20ms");
   add_text_option(command, "--run", options->run, "DIR",
                   "Run directory (default: runs/<time>-<model>-<workload>)");
-  add_flag(command, "--resume", options->resume, "Go on with --run DIR, or with the latest run");
+  add_flag(command, "--resume", options->resume,
+           "Go on with --run DIR, or with the latest run; the options it began with must be given again "
+           "(--budget and --max-trials may change)");
   add_flag(command, "--force", options->force,
            "Measure although doctor finds what spoils it (exit code 5 otherwise)");
   add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
