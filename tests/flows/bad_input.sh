@@ -134,7 +134,19 @@ refused "--prices: '' .accepted: FILE" compare cpu/tiny-moe/chat --prices ""
 refused "--hardware: ''" list profiles --hardware ""
 refused "--image: 'a b' .accepted: one image" export cpu/tiny-moe/chat --server vllm --server-model m --format compose --image "a b"
 refused "\"nowhere\" is no directory" compare cpu/tiny-moe/chat --model nowhere
-refused "--names: with --json" list models --names --json
+# With --json stdout holds one document all the same, with what is wrong.
+document_says() { python3 -c 'import json, sys; d = json.load(open("out.txt")); assert eval(sys.argv[1]), d' "$1" || fail "--json: $1"; }
+expect_exit 2 "$MOETUNE" list models --names --json
+document_says 'd["exit_code"] == 2 and "--names: with --json" in d["error"]'
+expect_exit 2 "$MOETUNE" compare no/such/run --json
+document_says '"no/such/run" in d["error"] and d["missing_bytes"] is None'
+expect_exit 2 "$MOETUNE" measure --set top_k=9 --json
+document_says '"top_k" in d["error"]'
+for command in tune measure; do
+  expect_exit 4 "$MOETUNE" "$command" --device cpu --device-memory 3MiB --json
+  document_says 'd["exit_code"] == 4 and "fit" in d["error"] and d["missing_bytes"] > 1 << 20'
+  [[ $(grep -c "^moetune: " err.txt) -eq 1 ]] || fail "the error is not on stderr as well: $command"
+done
 mkdir wrong && echo '{"schema": 1, "model": 3, "gate": "int5"}' > wrong/request.json
 echo '{"device": "cpu"}' > wrong/hardware.json
 expect_exit 2 "$MOETUNE" validate wrong

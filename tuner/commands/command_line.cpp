@@ -10,11 +10,14 @@
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/command.h"
+#include "tuner/commands/console.h"
 #include "tuner/commands/help.h"
+#include "tuner/commands/refusal.h"
 #include "tuner/commands/usage.h"
 #include "tuner/printable.h"
 
@@ -71,6 +74,25 @@ void add_help_all(Command& command) {
       ->trigger_on_parse();
 }
 
+bool wants_json(const Command& command) {
+  const CLI::Option* json = command.options->get_option_no_throw("--json");
+  return json != nullptr && json->count() > 0;
+}
+
+// Where a command says no there is no result yet: what it says is the document.
+ExitCode run(const Command& command) {
+  const Console console{.json = wants_json(command)};
+  try {
+    return command.run();
+  } catch (const InputError& error) {
+    console.document(refusal_document(ExitCode::bad_input, error));
+    throw;
+  } catch (const NoFeasibleConfiguration& error) {
+    console.document(refusal_document(ExitCode::no_feasible_configuration, error));
+    throw;
+  }
+}
+
 ExitCode parse_and_run(int argc, char** argv) {
   CLI::App program(
       "moetune measures a Mixture-of-Experts model on this machine under many configurations and recommends "
@@ -120,7 +142,7 @@ ExitCode parse_and_run(int argc, char** argv) {
   }
   refuse_unknown_words(program);
   for (const Command& command : commands)
-    if (command.options->parsed()) return command.run();
+    if (command.options->parsed()) return run(command);
   return fail(ExitCode::bad_input, "no command given\n\n" + program.help());
 }
 

@@ -17,6 +17,7 @@
 #include "tuner/commands/live_words.h"
 #include "tuner/commands/measure_op.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/commands/refusal.h"
 #include "tuner/commands/study.h"
 #include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_space.h"
@@ -226,7 +227,8 @@ ExitCode run_measure(const MeasureOptions& options) {
   if (const auto objection = study.objection(configuration)) {
     // Too little memory is an answer about this machine; anything else is a slip of the one who asks.
     if (is_about_memory(study, configuration))
-      throw NoFeasibleConfiguration(configuration.key() + " does not fit: " + *objection);
+      throw DoesNotFit(configuration.key() + " does not fit: " + *objection,
+                       missing_bytes(study, configuration));
     throw InputError("--set", *objection, "");
   }
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);

@@ -123,7 +123,13 @@ std::int64_t cold_reuse_bytes(DeviceKind device) {
   return device == DeviceKind::cuda ? gpu_reuse_bytes : cache_distance * last_level_cache_bytes();
 }
 
-std::string nearest_misfit(const Study& study, const SearchSpace& space) {
+std::int64_t missing_bytes(const Study& study, const Configuration& configuration) {
+  const EngineOptions options = options_of(configuration, study.device, 0);
+  return plan_memory(study.model, options, limits_of(study.workload, options)).total() -
+         study.hardware.device_bytes;
+}
+
+std::optional<Misfit> nearest_misfit(const Study& study, const SearchSpace& space) {
   ModelSpec launched = study.model;
   if (study.is_for_launch) launched.fold = 1;
   std::optional<Configuration> nearest;
@@ -137,16 +143,17 @@ std::string nearest_misfit(const Study& study, const SearchSpace& space) {
     least = bytes;
     nearest = configuration;
   }
-  if (!nearest) return {};
-  std::string text =
-      fmt::format("no configuration fits: the nearest, {}, needs {}, {} more than the {} there",
-                  nearest->key(), size_in_words(least), size_in_words(least - study.hardware.device_bytes),
-                  size_in_words(study.hardware.device_bytes));
+  if (!nearest) return std::nullopt;
+  const std::int64_t missing = least - study.hardware.device_bytes;
+  std::string text = fmt::format(
+      "no configuration fits: the nearest, {}, needs {}, {} more than the {} there", nearest->key(),
+      size_in_words(least), size_in_words(missing), size_in_words(study.hardware.device_bytes));
   // One more step of one knob, in the order of what it costs in accuracy.
   const EngineOptions options = options_of(*nearest, study.device, 0);
   const EngineLimits limits = limits_of(study.workload, options);
   const double share = largest_share(study, options);
-  if (share > 0.0) return text + fmt::format("; expert_cache={} would free them", number_text(share));
+  if (share > 0.0)
+    return Misfit{text + fmt::format("; expert_cache={} would free them", number_text(share)), missing};
   constexpr std::array candidates = {std::pair{"expert_quant", "int4"}, std::pair{"kv_type", "bf16"},
                                      std::pair{"dense_quant", "int8"}, std::pair{"dense_quant", "int4"}};
   for (const auto& [knob, value] : candidates) {
@@ -157,10 +164,11 @@ std::string nearest_misfit(const Study& study, const SearchSpace& space) {
     if (fitting == 0.0) continue;
     changed.expert_cache_fraction = std::min(changed.expert_cache_fraction, fitting);
     if (!objection_to(study.model, changed, limits, study.hardware.device_bytes))
-      return text + fmt::format("; {}={} with expert_cache={} would free them", knob, value,
-                                number_text(changed.expert_cache_fraction));
+      return Misfit{text + fmt::format("; {}={} with expert_cache={} would free them", knob, value,
+                                       number_text(changed.expert_cache_fraction)),
+                    missing};
   }
-  return text + "; no knob frees them: a shorter workload or more --device-memory does";
+  return Misfit{text + "; no knob frees them: a shorter workload or more --device-memory does", missing};
 }
 
 }  // namespace moetune

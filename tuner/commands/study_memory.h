@@ -38,9 +38,18 @@ double largest_share(const Study& study, EngineOptions options);
 // Does it run here but for the memory?
 bool is_about_memory(const Study& study, const Configuration& configuration);
 
+// What does not fit by how much.
+struct Misfit {
+  std::string words;
+  std::int64_t missing_bytes = 0;
+};
+
 // When nothing of the space fits into memory: the nearest configuration, the bytes missing and the knob that
-// frees them.
-std::string nearest_misfit(const Study& study, const SearchSpace& space);
+// frees them. Empty: it is not about memory.
+std::optional<Misfit> nearest_misfit(const Study& study, const SearchSpace& space);
+
+// Of a configuration that is_about_memory(): what it needs beyond what is there.
+std::int64_t missing_bytes(const Study& study, const Configuration& configuration);
 
 // "20.2 GiB"
 std::string size_in_words(std::int64_t bytes);

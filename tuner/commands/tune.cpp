@@ -22,6 +22,7 @@
 #include "tuner/commands/measurable.h"
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/commands/refusal.h"
 #include "tuner/commands/resume_options.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study.h"
@@ -93,9 +94,10 @@ std::string space_text(const SearchSpace& space, const LegalSet& legal) {
 LegalSet legal_set(const Study& study, const SearchSpace& space) {
   try {
     return legal_configurations(space, study.kind_of_objection);
-  } catch (const NoFeasibleConfiguration& error) {
-    const std::string nearest = study.made_up ? "" : nearest_misfit(study, space);
-    throw NoFeasibleConfiguration(nearest.empty() ? error.what() : nearest);
+  } catch (const NoFeasibleConfiguration&) {
+    const auto nearest = study.made_up ? std::nullopt : nearest_misfit(study, space);
+    if (!nearest) throw;
+    throw DoesNotFit(nearest->words, nearest->missing_bytes);
   }
 }
 
