@@ -6,6 +6,7 @@
 #include "engine/decode_loop.h"
 #include "engine/dense_shapes.h"
 #include "engine/expert_cache.h"
+#include "engine/facts/knobs.h"
 #include "engine/folding.h"
 #include "engine/kv_cache.h"
 #include "engine/option_rules.h"
@@ -20,6 +21,31 @@ constexpr int kFractionSteps = 64;
 
 std::string mib(std::int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
+}
+
+// "1.0 MiB even with expert_cache=0.25, the smallest": where not even that fits.
+std::string missing_with_fewest_experts(const ModelSpec& spec, EngineOptions options,
+                                        const EngineLimits& limits, std::int64_t device_bytes) {
+  options.expert_cache_bytes = 0;
+  for (int step = 1; step <= kFractionSteps; ++step) {
+    options.expert_cache_fraction = static_cast<double>(step) / kFractionSteps;
+    if (objection_to_options(spec, options, limits)) continue;
+    return fmt::format("{} even with expert_cache={}, the smallest",
+                       mib(plan_memory(spec, options, limits).total() - device_bytes),
+                       options.expert_cache_fraction);
+  }
+  return "no smaller expert_cache is possible";
+}
+
+std::string what_frees_enough(const ModelSpec& spec, EngineOptions options, const EngineLimits& limits,
+                              std::int64_t device_bytes) {
+  for (const char* format : {"int8", "int4"}) {
+    set_knob(options, "expert_quant", format);
+    const double fitting = largest_cache_fraction(spec, options, limits, device_bytes);
+    if (fitting > 0.0) return fmt::format("expert_quant={} with expert_cache={} at most", format, fitting);
+  }
+  return "expert_quant=int4 and, as that alone does not do, fewer sequences, a shorter context, a smaller "
+         "kv_type or dense_quant";
 }
 
 }  // namespace
@@ -78,9 +104,10 @@ std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptio
         .text();
   if (fitting > 0.0) return Objection{"expert_cache", missing, fmt::format("at most {}", fitting)}.text();
   return Objection{"memory",
-                   fmt::format("{} even without most experts (dense {}, KV cache {}, scratch {})", missing,
+                   fmt::format("{}; {} (dense {}, KV cache {}, scratch {})", missing,
+                               missing_with_fewest_experts(spec, options, limits, device_bytes),
                                mib(plan.dense_bytes), mib(plan.kv_bytes), mib(plan.scratch_bytes)),
-                   "fewer sequences, a shorter context, a smaller kv_type or dense_quant"}
+                   what_frees_enough(spec, options, limits, device_bytes)}
       .text();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,8 @@ using namespace std::chrono_literals;
 // Without a terminal a line is kept for good: often enough to see that it lives, rarely enough for a build
 // log.
 constexpr auto plain_line_every = 10s;
-constexpr auto plain_line_at_least_every = 60s;  // also when one trial takes long
+constexpr auto plain_line_at_least_every = 60s;             // also when one trial takes long
+constexpr int unlimited = std::numeric_limits<int>::max();  // of columns: a file or pipe has no width
 constexpr const char* erase_line = "\r\033[K";
 }  // namespace
 
@@ -37,7 +39,7 @@ void Progress::show(const TuneStatus& status) {
     const std::int64_t done = status.trials_done + status.final_done;
     const auto pause = done != last_trials_done_ ? plain_line_every : plain_line_at_least_every;
     if (!is_first && now - last_time_ < pause) return;
-    fmt::print(stream_, "{}\n", progress_line(status, terminal_.columns));
+    fmt::print(stream_, "{}\n", progress_line(status, unlimited));
     last_trials_done_ = done;
     last_time_ = now;
   }

@@ -56,7 +56,10 @@ void Standing::improve_best(const FinalRound& round) {
     if (finalist.ratio && (best == nullptr || value(finalist) < value(*best))) best = &finalist;
   if (best == nullptr) return;
   const std::string reference = fmt::format("trial {}", round.finalists.front().trial);
-  status_.best = fmt::format("trial {}, {}", best->trial, ratio_text(*best->ratio, reference));
+  const std::string text = fmt::format("trial {}, {}", best->trial, ratio_text(*best->ratio, reference));
+  // The first finalist is what the others are measured against, and has no ratio of its own.
+  const bool beats_it = value(*best) < turned(request_.objectives.front(), 1.0);
+  status_.best = beats_it ? text : fmt::format("{} (the nearest: {})", reference, text);
 }
 
 void Standing::doing(const std::string& words) {

@@ -1,6 +1,10 @@
 // The plan says before loading what the engine holds after it, and what fits into how much memory.
 #include "engine/memory_plan.h"
 
+#include <fmt/format.h>
+
+#include "engine/facts/knobs.h"
+#include "engine/option_rules.h"
 #include "engine/scratch.h"
 #include "kernels/dense_choice.h"
 #include "tests/support/cache_folder.h"
@@ -92,6 +96,27 @@ TEST(MemoryPlan, FindsTheLargestCacheThatFits) {
   const auto objection = objection_to(spec, {}, limits, all / 4);
   ASSERT_TRUE(objection.has_value());
   EXPECT_TRUE(has_text(*objection, "memory: "));
+}
+
+TEST(MemoryPlan, SaysWhatIsMissingWithTheFewestExpertsAndWhatFreesIt) {
+  const ModelSpec spec = golden("tiny_moe").checkpoint->spec();
+  const EngineLimits limits{.sequences = 1, .context_tokens = 256, .step_tokens = 64};
+  EngineOptions fewest;
+  fewest.expert_cache_fraction = 1.0 / 64;
+  while (objection_to_options(spec, fewest, limits)) fewest.expert_cache_fraction += 1.0 / 64;
+  const std::int64_t least = plan_memory(spec, fewest, limits).total();
+  EngineOptions small = fewest;
+  set_knob(small, "expert_quant", "int4");
+  const std::int64_t with_int4 = plan_memory(spec, small, limits).total();
+  ASSERT_LT(with_int4, least);
+  const auto words = objection_to(spec, {}, limits, with_int4);
+  ASSERT_TRUE(words.has_value());
+  EXPECT_TRUE(has_text(
+      *words, fmt::format("; {:.1f} MiB even with expert_cache={}, the smallest",
+                          static_cast<double>(least - with_int4) / 1048576, fewest.expert_cache_fraction)))
+      << *words;
+  EXPECT_TRUE(has_text(*words, "accepted: expert_quant=int")) << *words;
+  EXPECT_TRUE(has_text(*objection_to(spec, {}, limits, with_int4 / 2), "fewer sequences"));
 }
 
 // What a product by cuBLAS takes is part of the plan from the step on that lets one go there.

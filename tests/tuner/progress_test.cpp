@@ -63,6 +63,14 @@ TEST(Progress, SaysWhereTheSearchStands) {
     EXPECT_LE(progress_line(example_status(), columns).size(), std::max(columns, 1));
 }
 
+TEST(Progress, CutsNothingWhereThereIsNoTerminal) {
+  const Written written;
+  Progress progress(written.stream(), {.interactive = false, .colour = false, .columns = 20}, false);
+  progress.show(example_status());
+  EXPECT_EQ(written.text(),
+            "12 of 240 trials done | best 3.21 tpot_ms (trial 7) | 4 min left | measuring 12/40\n");
+}
+
 TEST(Progress, DurationsReadWell) {
   EXPECT_EQ(duration_text(-3.0), "0 s");
   EXPECT_EQ(duration_text(45.4), "45 s");

@@ -15,6 +15,7 @@
 #include "tests/tuner/support/trials.h"
 #include "tests/tuner/support/tune_fixture.h"
 #include "tuner/choose.h"
+#include "tuner/standing.h"
 #include "tuner/tune.h"
 
 namespace moetune {
@@ -179,6 +180,27 @@ TEST_F(FinalRoundTest, AnInterruptionInItIsOneOfTheRun) {
   EXPECT_EQ(result.stop, Stop::interrupted);
   EXPECT_EQ(turns().size(), 5U);
   EXPECT_TRUE(children_of(::getpid()).empty());
+}
+
+TEST(Standing, WhatTheOthersAreMeasuredAgainstIsTheBestWhereNothingBeatsIt) {
+  const std::vector<Objective> objectives = objectives_named("tpot_ms");
+  TuneRequest request;
+  request.objectives = objectives;
+  std::string best;
+  request.on_status = [&](const TuneStatus& status) { best = status.best; };
+  Standing standing(request);
+  FinalRound round;
+  round.finalists.resize(2);
+  round.finalists[0].trial = 0;
+  round.finalists[1].trial = 1;
+  round.finalists[1].ratio.emplace().value = 1.6;
+  standing.improve_best(round);
+  standing.doing("");
+  EXPECT_EQ(best, "trial 0 (the nearest: trial 1, 60 % over trial 0)");
+  round.finalists[1].ratio->value = 0.8;
+  standing.improve_best(round);
+  standing.doing("");
+  EXPECT_EQ(best, "trial 1, 20 % under trial 0");
 }
 
 TEST_F(FinalRoundTest, SaysHowFarItIs) {
