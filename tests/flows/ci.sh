@@ -109,7 +109,8 @@ python3 - <<'PY'
 import json
 profile = json.load(open("baseline/profile.json"))
 for part in (profile, profile["default"], profile.get("runner_up") or {}):
-    part["rounds"] = part.get("rounds", [])[:3]
+    if "rounds" in part: part["rounds"] = part["rounds"][:3]
+profile["final_round"]["passes"] = 3
 json.dump(profile, open("short.json", "w"))
 PY
 expect_exit 5 ci --baseline short.json --run short --retune --out enough.json
