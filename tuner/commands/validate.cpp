@@ -199,7 +199,7 @@ ExitCode run_validate(const ValidateOptions& options) {
     options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
     return ExitCode::bad_input;
   }
-  options.console.result(options.path + ": OK, " + what);
+  options.console.result(printable(options.path + ": OK, " + what));
   options.console.document({{"file", options.path}, {"valid", true}, {"what", what}});
   return ExitCode::done;
 }
