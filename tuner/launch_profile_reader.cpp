@@ -1,16 +1,23 @@
-// profile.json read: the fields one by one.
+// profile.json read: the fields one by one, then whether they can be of one search. Start at
+// launch_profile_from_json().
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
 #include "tuner/accuracy_gate.h"
+#include "tuner/counted.h"
 #include "tuner/json_facts.h"
 #include "tuner/json_fields.h"
 #include "tuner/launch_profile.h"
+#include "tuner/metric_facts.h"
+#include "tuner/objective.h"
 #include "tuner/possible_values.h"
 #include "tuner/problems.h"
+#include "tuner/utc_time.h"
 
 namespace moetune {
 namespace {
@@ -21,6 +28,8 @@ std::vector<double> rounds_from(const JsonFields& fields) {
   std::vector<double> rounds;
   if (!fields.has("rounds")) return rounds;
   const json& list = fields.array("rounds");
+  if (list.empty())
+    refuse(fields.place("rounds"), "[]", "one number per pass; no field where it was not in a final round");
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].is_number() && list[i].get<double>() > 0.0)
       rounds.push_back(list[i].get<double>());
@@ -38,6 +47,7 @@ ProfilePoint point_from(const JsonFields& fields) {
       configuration_from_json(fields.object("configuration"), fields.place("configuration"));
   check_knob_values(trial.configuration.values, fields.place("configuration"));
   trial.metrics = metrics_from_json(fields.object("evidence"), fields.place("evidence"));
+  check_possible(trial.metrics, fields.place("evidence"));
   ProfilePoint point = profile_point(trial);
   point.rounds = rounds_from(fields);
   return point;
@@ -61,16 +71,40 @@ std::vector<std::string> texts_from(const JsonFields& fields, const char* name) 
   return texts;
 }
 
+// At least one, at most what a search takes; each a metric of which one direction is better.
+std::vector<std::string> objectives_from(const JsonFields& fields) {
+  std::vector<std::string> objectives = texts_from(fields, "objectives");
+  const std::string place = fields.place("objectives");
+  if (objectives.empty() || objectives.size() > most_objectives)
+    refuse(place, shown(fields.array("objectives")), fmt::format("1 to {} metrics", most_objectives));
+  std::vector<std::string_view> known;
+  for (const MetricFacts& facts : known_metrics())
+    if (facts.direction != Direction::neither) known.push_back(facts.name);
+  for (std::size_t i = 0; i < objectives.size(); ++i)
+    if (std::ranges::find(known, objectives[i]) == known.end())
+      refuse(fmt::format("{}[{}]", place, i), shown(objectives[i]),
+             fmt::format("{}", fmt::join(known, ", ")));
+  return objectives;
+}
+
+std::string time_from(const JsonFields& fields) {
+  std::string time = fields.text("measured_at");
+  if (!is_utc(time))
+    refuse(fields.place("measured_at"), shown(time), "UTC in ISO 8601, such as 2026-11-29T16:46:39Z");
+  return time;
+}
+
 Confirmation confirmation_from(const JsonFields& fields) {
   fields.only({"measured_at", "server", "model", "workload", "verdict", "reason", "evidence"});
   Confirmation confirmation{
-      .measured_at = fields.text("measured_at"),
+      .measured_at = time_from(fields),
       .server = fields.text("server"),
       .model = fields.text("model"),
       .workload = fields.text("workload"),
       .verdict = fields.text("verdict"),
       .reason = fields.text("reason"),
       .evidence = evidence_of(metrics_from_json(fields.object("evidence"), fields.place("evidence")))};
+  check_possible(metrics_of(confirmation.evidence), fields.place("evidence"));
   const auto& verdict = confirmation.verdict;
   if (verdict != "confirmed" && verdict != "refuted" && verdict != "indeterminate")
     refuse(fields.place("verdict"), shown(verdict), "confirmed, refuted, indeterminate");
@@ -106,9 +140,43 @@ void read_final_round(LaunchProfile& profile, const JsonFields& fields) {
   profile.ratio_to_default = evidence_of(metrics_from_json(ratio, fields.place("ratio_to_default"))).front();
 }
 
+// Points stand in several parts of a profile. One configuration is one trial, wherever it stands.
+void check_trials(const LaunchProfile& profile, const JsonFields& fields) {
+  std::vector<std::pair<std::string, const ProfilePoint*>> points;
+  for (std::size_t i = 0; i < profile.front.size(); ++i)
+    points.emplace_back(fmt::format("{}[{}].trial", fields.place("front"), i), &profile.front[i]);
+  points.emplace_back(fields.place("trial"), &profile.recommended);
+  if (profile.default_point) points.emplace_back(fields.place("default") + ".trial", &*profile.default_point);
+  if (profile.runner_up) points.emplace_back(fields.place("runner_up") + ".trial", &*profile.runner_up);
+  for (auto later = points.begin(); later != points.end(); ++later)
+    for (auto earlier = points.begin(); earlier != later; ++earlier) {
+      const ProfilePoint& one = *earlier->second;
+      const ProfilePoint& other = *later->second;
+      if ((one.trial == other.trial) == (one.configuration == other.configuration)) continue;
+      refuse(later->first, std::to_string(other.trial),
+             one.trial == other.trial
+                 ? "another number: trial " + std::to_string(one.trial) + " has another configuration"
+                 : fmt::format("{}, the trial with this configuration", one.trial));
+      return;  // one mistake makes several pairs differ
+    }
+}
+
+// The recommended one was there in every pass. Profiles of earlier builds keep no rounds.
+void check_rounds(const LaunchProfile& profile, const JsonFields& fields) {
+  const std::int64_t rounds = std::ssize(profile.recommended.rounds);
+  if (rounds > 0 && profile.final_passes == 0)
+    refuse(fields.place("rounds"), counted(profile.recommended.rounds.size(), "round"),
+           "none without a final_round");
+  else if (rounds > 0 && profile.final_passes > rounds)
+    refuse(fields.place("final_round") + ".passes", std::to_string(profile.final_passes),
+           fmt::format("at most {}, the number of rounds", rounds));
+}
+
 }  // namespace
 
 LaunchProfile launch_profile_from_json(const json& object, const std::string& where) {
+  const ProblemList* const problems = ProblemList::collecting();
+  const std::size_t earlier = problems == nullptr ? 0 : problems->messages().size();
   const JsonFields fields(object, where);
   check_schema(fields);
   fields.only({"schema",        "model",    "hardware",  "workload",    "trial",
@@ -125,14 +193,14 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
   profile.workload = workload_from_json(fields.object("workload"), fields.place("workload"));
 
   profile.recommended = point_from(fields);
-  profile.measured_at = fields.text_or("measured_at", "");
+  if (fields.has("measured_at")) profile.measured_at = time_from(fields);
   profile.reason = fields.text("reason");
   profile.gate = fields.text("gate");
   const auto gates = accuracy_gates();
   if (std::none_of(gates.begin(), gates.end(),
                    [&](const AccuracyGate& gate) { return gate.name == profile.gate; }))
     refuse(fields.place("gate"), shown(profile.gate), "lossless, int8, int4, none");
-  profile.objectives = texts_from(fields, "objectives");
+  profile.objectives = objectives_from(fields);
   const json& front = fields.array("front");
   for (std::size_t i = 0; i < front.size(); ++i)
     profile.front.push_back(point_from_json(front[i], fields.place("front") + "[" + std::to_string(i) + "]"));
@@ -154,6 +222,10 @@ LaunchProfile launch_profile_from_json(const json& object, const std::string& wh
           JsonFields(list[i], fields.place("confirmations") + "[" + std::to_string(i) + "]")));
   }
   read_study(profile, JsonFields(fields.object("study"), fields.place("study")));
+  // Fields that are wrong left stand-ins, of which no two agree.
+  if (problems != nullptr && problems->messages().size() > earlier) return profile;
+  check_trials(profile, fields);
+  check_rounds(profile, fields);
   return profile;
 }
 

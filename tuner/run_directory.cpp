@@ -48,8 +48,9 @@ Descriptor lock(const std::string& path) {
     const ssize_t count = ::pread(descriptor.number(), holder.data(), holder.size() - 1, 0);
     const std::string process =
         count > 0 ? " (process " + std::to_string(std::atoll(holder.data())) + ")" : "";
-    throw InputError(path, "another moetune is tuning there" + process,
-                     "a run directory of its own, or --resume once that one has ended");
+    throw InputError(
+        path, "another moetune is tuning there" + process,
+        "a run directory of its own; 'moetune tune --resume' goes on with a tune that has ended");
   }
   // Only for the message above; the lock itself is the kernel's and ends with the process.
   const std::string process = std::to_string(::getpid()) + "\n";
@@ -210,7 +211,7 @@ RunDirectory RunDirectory::create(const std::string& path, const RunRequest& req
   const auto refuse_leftovers = [&] {
     if (has_leftovers(path))
       throw InputError(path, "is not empty",
-                       "a new or empty folder, or --resume to go on with the run in it");
+                       "a new or empty folder; 'moetune tune --resume' goes on with a tune in it");
   };
   // A folder that never was a run is refused before the lock file would appear in it.
   if (!fs::exists(path + "/lock")) refuse_leftovers();

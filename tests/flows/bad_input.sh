@@ -180,6 +180,24 @@ expect_exit 2 "$MOETUNE" validate impossible.json
 expect_in err.txt '^moetune: impossible.json: evidence.tpot_ms.value: -3 .accepted: 0 or more'
 expect_in err.txt "^moetune: impossible.json: configuration.expert_quant: .*'int5'"
 expect_in err.txt "^moetune: impossible.json: front\[0\].configuration.top_q: "
+# What a profile says that it is called moves no cursor either.
+python3 - "$MOETUNE_SOURCE_DIR" <<'PY'
+import json, sys
+profile = json.load(open(sys.argv[1] + "/profiles/cpu/tiny-moe/chat.json"))
+json.dump({**profile, "model": {**profile["model"], "name": "tiny\x1b[31m\0moe"}}, open("painted.json", "w"))
+for field in ("cpu_name", "device"):
+    hardware = {**profile["hardware"], field: "a\x1b[31mbox\0"}
+    json.dump({**profile, "hardware": hardware}, open(field + ".json", "w"))
+PY
+expect_exit 0 "$MOETUNE" validate painted.json
+expect_in out.txt 'OK, a launch profile for tiny .31m moe, workload chat'
+for file in cpu_name device; do
+  expect_exit 0 "$MOETUNE" compare "$file.json"
+  expect_in out.txt '^The rent of .*a .31mbox'
+  ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f]' out.txt || fail "compare: control characters of $file reach the terminal"
+done
+expect_exit 0 "$MOETUNE" validate painted.json
+! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f]' out.txt || fail "validate: control characters reach the terminal"
 # Every command that reads a profile refuses the same of it, before it measures or asks anything.
 for value in x "" 99999999999999; do
   python3 - "$MOETUNE_SOURCE_DIR" "$value" <<'PY'

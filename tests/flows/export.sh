@@ -11,6 +11,7 @@ model = next(model for model in json.load(sys.stdin) if model["name"] == "tiny-m
 profile = json.load(open("run/profile.json"))
 profile["model"] = {"name": "tiny-moe", "hash": model["model_hash"]}
 profile["configuration"] = {"top_k": "7", "expert_cache": "0.5", "expert_quant": "int8", "router": "cpu", "tensor_parallel": "1", "kv_type": "int8"}
+profile["trial"] = 1000  # none of the run has this configuration
 profile["hardware"]["cpu_cores"] = 8
 json.dump(profile, open("own.json", "w"))'
 expect_exit 0 "$MOETUNE" validate own.json

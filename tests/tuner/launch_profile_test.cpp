@@ -1,5 +1,6 @@
 #include "tuner/launch_profile.h"
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
@@ -62,6 +63,7 @@ LaunchProfile made() {
 TEST(LaunchProfile, SaysWhatElseRanBesideIt) {
   LaunchProfile profile;
   profile.gate = "int8";
+  profile.objectives = {"tpot_ms"};
   EXPECT_FALSE(to_json_value(profile).contains("other_work"));
   profile.other_work = {"make (process 7, 1.00 cores)"};
   nlohmann::json object = to_json_value(profile);
@@ -220,6 +222,58 @@ TEST(LaunchProfile, HoldsOnlyKnobsAndValuesThatTheKnobTableTakes) {
                        "p.json: front[1].configuration.top_q: "));
 }
 
+// Each of these was once called OK, or refused by one command alone.
+TEST(LaunchProfile, RefusesWhatNoSearchCanHaveWritten) {
+  const json profile = to_json_value(made());
+  const auto refusal = [&](const std::function<void(json&)>& change) {
+    json document = profile;
+    change(document);
+    return message_of<InputError>([&] { launch_profile_from_json(document, "p.json"); });
+  };
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["objectives"] = {"tpot_ms", "x"}; }),
+                       "p.json: objectives[1]: \"x\" (accepted: "));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["objectives"] = json::array(); }),
+                       "p.json: objectives: [] (accepted: 1 to 4 metrics)"));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["trial"] = 77; }), "p.json: trial: 77 (accepted: "));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["front"][1]["trial"] = d["front"][0]["trial"]; }),
+                       "p.json: front[1].trial: "));
+  for (const char* text : {"yesterday", "", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z",
+                           "2026-11-30T24:00:00Z", "2026-11-30T04:31:37", "2026-11-30T04:31:37Zz"})
+    EXPECT_TRUE(has_text(refusal([&](json& d) { d["measured_at"] = text; }),
+                         "p.json: measured_at: \"" + std::string(text) + "\" (accepted: UTC in ISO 8601"))
+        << text;
+  EXPECT_TRUE(has_text(refusal([](json& d) {
+                         d["final_round"] = {{"passes", 17}};
+                         d["rounds"] = json::array();
+                       }),
+                       "p.json: rounds: [] (accepted: "));
+  EXPECT_TRUE(has_text(refusal([](json& d) {
+                         d["final_round"] = {{"passes", 17}};
+                         d["rounds"] = {1.0, 2.0};
+                       }),
+                       "p.json: final_round.passes: 17 (accepted: at most 2"));
+  EXPECT_TRUE(
+      has_text(refusal([](json& d) { d["rounds"] = {1.0}; }), "p.json: rounds: 1 round (accepted: none"));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["evidence"]["kl_mean"]["value"] = -1; }),
+                       "p.json: evidence.kl_mean.value: -1 (accepted: 0 or more)"));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["evidence"]["tpot_ms"]["value"] = 0; }),
+                       "p.json: evidence.tpot_ms.value: 0 (accepted: "));
+  EXPECT_TRUE(has_text(refusal([](json& d) { d["front"][0]["evidence"]["top1_agreement"]["value"] = 77; }),
+                       "p.json: front[0].evidence.top1_agreement.value: 77 (accepted: 0 to 1)"));
+}
+
+TEST(LaunchProfile, EveryProfileOfTheRegistryIsRead) {
+  int read = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() + "/profiles")) {
+    const std::filesystem::path file = entry.path();
+    if (file.extension() != ".json" || file.parent_path().filename() == "profiles") continue;
+    EXPECT_NO_THROW(load_launch_profile(file.string())) << file;
+    EXPECT_EQ(schema_violations(read_json_file(file.string()), schema()), std::vector<std::string>{}) << file;
+    ++read;
+  }
+  EXPECT_GE(read, 6);
+}
+
 struct Change {
   const char* what;
   bool accepted;
@@ -255,6 +309,10 @@ TEST(ProfileSchema, SaysTheSameAsTheReader) {
       {"evidence of unknown origin", false, [](json& d) { d["evidence"]["tpot_ms"]["origin"] = "guessed"; }},
       {"gate unknown", false, [](json& d) { d["gate"] = "fp8"; }},
       {"objectives a text", false, [](json& d) { d["objectives"] = "tpot_ms"; }},
+      {"no objectives", false, [](json& d) { d["objectives"] = json::array(); }},
+      {"measured at a time", true, [](json& d) { d["measured_at"] = "2026-11-30T04:31:37Z"; }},
+      {"measured at no time", false, [](json& d) { d["measured_at"] = "yesterday"; }},
+      {"empty rounds", false, [](json& d) { d["front"][0]["rounds"] = json::array(); }},
       {"front absent", false, [](json& d) { d.erase("front"); }},
       {"front of a number", false, [](json& d) { d["front"] = json::array({1}); }},
       {"default absent", true, [](json& d) { d.erase("default"); }},

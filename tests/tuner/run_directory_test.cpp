@@ -76,7 +76,7 @@ TEST(RunDirectory, AFolderWithOtherThingsIsNotTouched) {
   std::ofstream(folder / "precious.txt") << "mine";
   EXPECT_TRUE(has_text(
       message_of<InputError>([&] { RunDirectory::create(folder.path(), example_request(), hardware); }),
-      "is not empty (accepted: a new or empty folder, or --resume"));
+      "is not empty (accepted: a new or empty folder; 'moetune tune --resume'"));
   EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"precious.txt"});
 }
 

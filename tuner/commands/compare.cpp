@@ -193,7 +193,8 @@ ExitCode run_compare(const CompareOptions& options) {
   if (!options.markdown.empty()) markdown.emplace("--markdown", options.markdown);
   const Comparison comparison = Comparing(options, std::move(sources)).run();
   std::string text = side_by_side(comparison_headings(comparison), comparison_rows(comparison));
-  for (const std::string& remark : comparison_remarks(comparison)) text += "\n" + wrapped(remark, 80, 0);
+  for (const std::string& remark : comparison_remarks(comparison))
+    text += "\n" + wrapped(printable(remark), 80, 0);
   options.console.result(text);
   if (page) page->finish(comparison_html(comparison));
   if (markdown) markdown->finish(comparison_markdown(comparison));

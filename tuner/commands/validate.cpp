@@ -44,26 +44,6 @@ void check_knob(const std::string& name, const std::string& value) {
   set_knob(ignored, name, value);
 }
 
-void check_point(const ProfilePoint& point, const std::string& where) {
-  check_knob_values(point.configuration, where + "configuration");
-  check_possible(metrics_of(point), where + "evidence");
-}
-
-LaunchProfile checked_profile(const nlohmann::json& document, const std::string& file) {
-  LaunchProfile profile = launch_profile_from_json(document, file);
-  check_point(profile.recommended, file + ": ");
-  for (std::size_t i = 0; i < profile.front.size(); ++i)
-    check_point(profile.front[i], fmt::format("{}: front[{}].", file, i));
-  if (profile.default_point) check_point(*profile.default_point, file + ": default.");
-  if (profile.runner_up) check_point(*profile.runner_up, file + ": runner_up.");
-  for (std::size_t i = 0; i < profile.confirmations.size(); ++i) {
-    ProfilePoint point;
-    point.evidence = profile.confirmations[i].evidence;
-    check_possible(metrics_of(point), fmt::format("{}: confirmations[{}].evidence", file, i));
-  }
-  return profile;
-}
-
 TrialLogContents checked_log(const std::string& file) {
   TrialLogContents log = read_trial_log(file);
   for (const std::vector<Trial>* trials : {&log.trials, &log.measured_again, &log.recordings})
@@ -149,7 +129,7 @@ std::string checked_run(const std::string& path) {
     const std::string file = path + "/" + name;
     if (fs::exists(file)) attempt([&] { check(read_json_file(file), file); });
   };
-  check_file("profile.json", checked_profile);
+  check_file("profile.json", launch_profile_from_json);
   check_file("front.json", [&](const nlohmann::json& document, const std::string& file) {
     check_front(document, file, &log);
   });
@@ -197,7 +177,7 @@ std::string checked(const std::string& path) {
   if (has("device") && has("gpu_count"))
     return "the hardware of a run, " + hardware_from_json(document, path).device;
   if (has("configuration") || has("evidence") || has("front")) {
-    const LaunchProfile profile = checked_profile(document, path);
+    const LaunchProfile profile = launch_profile_from_json(document, path);
     return "a launch profile for " + profile.model + ", workload " + profile.workload.name;
   }
   if (has("prompt_tokens")) return "a workload, " + workload_from_json(document, path).name;
@@ -219,7 +199,7 @@ ExitCode run_validate(const ValidateOptions& options) {
     options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
     return ExitCode::bad_input;
   }
-  options.console.result(options.path + ": OK, " + what);
+  options.console.result(printable(options.path + ": OK, " + what));
   options.console.document({{"file", options.path}, {"valid", true}, {"what", what}});
   return ExitCode::done;
 }

@@ -21,8 +21,9 @@ std::string values_of(const NightlyPoint& point) {
   std::string text = point.configuration.key() + "\n";
   for (const auto& [metric, now] : point.now) {
     const auto then = point.then.find(metric);
-    text += fmt::format("{}: {}{}\n", metric, value_text(metric, now.value),
-                        then == point.then.end() ? "" : ", then " + value_text(metric, then->second.value));
+    text +=
+        fmt::format("{}: now {}{}\n", metric, value_text(metric, now.value),
+                    then == point.then.end() ? "" : ", formerly " + value_text(metric, then->second.value));
   }
   return text;
 }

@@ -49,6 +49,7 @@ TEST(Junit, ARegressionIsAFailureOfTheVerdictAndOfTheBaseline) {
       << text;
   EXPECT_TRUE(has_text(text, "<testcase classname=\"moetune.ci.tiny-moe.chat\" name=\"baseline tpot_ms\""));
   EXPECT_TRUE(has_text(text, "<failure type=\"regression\" message=\"20.0 % slower")) << text;
+  EXPECT_TRUE(has_text(text, "tpot_ms: now 1.20 ms per token, formerly 1.00 ms per token")) << text;
 }
 
 TEST(Junit, OkHasNeitherAndTheUnjudgedIsAnError) {
