@@ -23,8 +23,7 @@ class DoesNotFit : public NoFeasibleConfiguration {
   std::int64_t missing_bytes_;
 };
 
-// {"error": "...", "exit_code": 4, "missing_bytes": 2411724}; missing_bytes: null where it is not about
-// memory.
+// {"error": "...", "exit_code": 4, "missing_bytes": 2411724}; missing_bytes: null unless it is a DoesNotFit.
 nlohmann::json refusal_document(ExitCode code, const std::exception& error);
 
 }  // namespace moetune
