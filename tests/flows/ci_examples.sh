@@ -55,10 +55,11 @@ expect_in history.md '^### tpot_ms'
 [[ -s ci.xml && -s moetune.prom ]] || fail "files of the GitHub example are missing"
 
 # Who waits in every layer is slower than the same program in the same passes, however busy the machine was when the profile was
-# made. A machine that changes its pace for seconds makes rounds too alike to be judged, whatever waits: it is asked again then.
-for attempt in 1 2 3; do
+# made. A machine that changes its pace for seconds makes rounds too alike to be judged, whatever waits: it is asked again then, for
+# longer each time, until the rounds last longer than a mood.
+for seconds in 1 5 15 30; do
   code=0
-  "$MOETUNE" ci --quiet --baseline profile.json --run "delayed-$attempt" --measuring 1s --baseline-program "$MOETUNE" --inject-delay 3ms --beside-other-work >out.txt 2>err.txt || code=$?
+  "$MOETUNE" ci --quiet --baseline profile.json --run "delayed-$seconds" --measuring "${seconds}s" --baseline-program "$MOETUNE" --inject-delay 3ms --beside-other-work >out.txt 2>err.txt || code=$?
   [[ $code -eq 5 ]] && grep -q '^indeterminate: Tonight gave .* so alike' out.txt || break
 done
 [[ $code -eq 3 ]] || { cat out.txt err.txt >&2; fail "a wait of 3 ms in every layer: exit code $code, not 3"; }
