@@ -14,6 +14,8 @@
 #include "kernels/slot_memory.h"
 #include "tests/bench/cuda_bench.h"
 
+#if MOETUNE_HAS_CUDA
+
 namespace moetune::bench {
 
 inline double median(std::vector<double> values) {
@@ -121,3 +123,5 @@ class FetchBench {
 };
 
 }  // namespace moetune::bench
+
+#endif  // MOETUNE_HAS_CUDA
