@@ -13,7 +13,8 @@ namespace {
 
 class Cheapest : public ::testing::Test {
  protected:
-  Cheapest() {
+  void SetUp() override {
+    if (MOETUNE_HAS_CUDA == 0) GTEST_SKIP() << "a build without GPU code has no space of a GPU";
     study.model = open_checkpoint("qwen3-30b-a3b:fold=16")->spec();  // or this machine's memory would decide
     study.workload = workload_named("throughput");
     study.device = DeviceKind::cuda;
