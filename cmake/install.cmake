@@ -29,8 +29,9 @@ if(TARGET moetune AND NOT CMAKE_CROSSCOMPILING)
 endif()
 
 get_property(test_programs GLOBAL PROPERTY moetune_test_programs)
+list(REMOVE_ITEM test_programs facts_tests)  # plain data: it holds on every machine or on none, and bytes are few
 if(test_programs)
   install(TARGETS ${test_programs} RUNTIME DESTINATION tests COMPONENT tests)
   install(TARGETS fake_nvml fake_driver LIBRARY DESTINATION tests COMPONENT tests)
 endif()
-install(DIRECTORY tests/golden tests/traces tests/flows tests/fuzz/corpus DESTINATION tests COMPONENT tests OPTIONAL)
+install(DIRECTORY tests/golden tests/traces tests/flows DESTINATION tests COMPONENT tests OPTIONAL)
