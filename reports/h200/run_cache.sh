@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests and measures the expert cache on a machine with a GPU:
 #   bash reports/h200/run_cache.sh PROGRAM_FOLDER OUT_FOLDER [PART ...]
-# PROGRAM_FOLDER: a build folder. Parts, in this order where none is named: tests link qwen3 policies v3 others half
-# ahead router trace. A figure of a cache that gives other logits is worth nothing: tests that fail or are skipped end the script.
+# PROGRAM_FOLDER: a build folder. Parts, in this order where none is named: tests link qwen3 policies v3 v2lite
+# mixtral gptoss half ahead router trace. A figure of a cache that gives other logits is worth nothing: tests that fail or are skipped end the script.
 # Any other part that fails leaves its message in OUT_FOLDER/failed.txt and does not stop the rest. Estimated from bytes
 # over link rate, the longest part, v3, takes three minutes.
 set -uo pipefail
@@ -46,11 +46,9 @@ policies() {
   by_size qwen3-32-sequences qwen3-30b-a3b:fold=4 sizes=0.5 miss=pull,dma sequences=32 runs=2 prompt=64 new=32
 }
 v3() { by_size v3 deepseek-v3:fold=58 sizes=0.14,0.11,0.08,0.06,0.04 miss=pull,dma runs=3 prompt=4 new=16; }
-others() {
-  by_size v2lite deepseek-v2-lite:fold=2 sizes=0.95,0.75,0.5 miss=pull,dma,cpu runs=3 prompt=64
-  by_size mixtral mixtral-8x7b:fold=6 sizes=0.75,0.5,0.25 miss=pull,dma,cpu runs=3 prompt=16 new=16
-  by_size gptoss gpt-oss-120b:fold=5 sizes=0.75,0.5,0.25 miss=pull,dma,cpu runs=3 prompt=16 new=32
-}
+v2lite() { by_size v2lite deepseek-v2-lite:fold=2 sizes=0.98,0.95,0.75,0.5 miss=pull,dma,cpu runs=3 prompt=64; }
+mixtral() { by_size mixtral mixtral-8x7b:fold=6 sizes=0.75,0.5,0.25 miss=pull,dma,cpu runs=3 prompt=16 new=16; }
+gptoss() { by_size gptoss gpt-oss-120b:fold=5 sizes=0.75,0.5,0.25 miss=pull,dma,cpu runs=3 prompt=16 new=32; }
 # Half of the experts of 24 layers, all weights int4. Asked for: at least five times as fast as llama.cpp with half of its
 # expert layers on the CPU, 14.7 ms.
 half() {
@@ -77,10 +75,10 @@ trace() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(tests link qwen3 policies v3 others half ahead router trace)
+[[ ${#parts[@]} -gt 0 ]] || parts=(tests link qwen3 policies v3 v2lite mixtral gptoss half ahead router trace)
 for part in "${parts[@]}"; do
   case $part in
-    tests | link | qwen3 | policies | v3 | others | half | ahead | router | trace) "$part" ;;
-    *) echo "$part: accepted are tests, link, qwen3, policies, v3, others, half, ahead, router, trace" >&2; exit 2 ;;
+    tests | link | qwen3 | policies | v3 | v2lite | mixtral | gptoss | half | ahead | router | trace) "$part" ;;
+    *) echo "$part: accepted are tests, link, qwen3, policies, v3, v2lite, mixtral, gptoss, half, ahead, router, trace" >&2; exit 2 ;;
   esac
 done

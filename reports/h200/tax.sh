@@ -9,13 +9,13 @@ out=$2
 mkdir -p "$out"
 bench=$programs/cuda_tax_bench
 [[ -x $bench ]] || bench=$programs/tests/cuda_tax_bench
-tax() { timeout 40 "$bench" "$@" >> "$out/tax.txt" 2>> "$out/failed.txt" || echo "cuda_tax_bench $* ended with $?" >> "$out/failed.txt"; }
+tax() { timeout 60 "$bench" "$@" >> "$out/tax.txt" 2>> "$out/failed.txt" || echo "cuda_tax_bench $* ended with $?" >> "$out/failed.txt"; }
 
 : > "$out/tax.txt"
 : > "$out/failed.txt"
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.4 inject
-tax deepseek-v2-lite seconds=0.4 sequences=8 inject
-tax tiny-moe seconds=0.3 inject
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.2 turns=5 inject
+tax deepseek-v2-lite seconds=0.2 turns=5 sequences=8 inject
+tax tiny-moe seconds=0.2 turns=5 inject
 tax tiny-moe seconds=0.3 expert_cache=0.5
 tax deepseek-v2-lite:fold=13 expert_quant=int4 seconds=0.3 expert_cache=0.5
 tax deepseek-v2-lite:fold=13 expert_quant=int4 seconds=0.3 expert_cache=0.5 miss=dma

@@ -1,12 +1,14 @@
 // Where a decoded token's time goes on a GPU, and whether losses of known size are found where they belong.
 //
-//   cuda_tax_bench MODEL [sequences=1] [prompt=64] [new=32] [seconds=0.5] [knob=value ...] [inject]
+//   cuda_tax_bench MODEL [sequences=1] [prompt=64] [new=32] [seconds=0.5] [turns=1] [knob=value ...] [inject]
 //
 // One row per configuration, in microseconds per token: plain (without recording), recorded / plain, the
 // parts with what recording added taken out, what that was, and what is left unexplained. Then the same run
 // as a timeline that is imported: its parts are to be ours within 3 %. inject: four more rows with a loss put
 // in, then what each moved: the part marked with * is to move by as much as the token (within 10 %), every
-// other by less than 5 % of it.
+// other by less than 5 % of it. turns: how often all of them are measured, one behind the other; a row is the
+// median of its turns, a move the median of the differences within a turn, so that a card that grows warmer
+// is no loss.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,8 +16,8 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/checkpoint.h"
@@ -42,7 +44,8 @@ struct Asked {
   std::string model;
   std::string title;  // of the row
   Workload workload;
-  double seconds = 0.5;
+  double seconds = 0.5;  // a turn
+  std::size_t turns = 1;
   bool injects = false;
 };
 
@@ -51,13 +54,46 @@ constexpr std::array kShown = {Part::communication, Part::expert_loading, Part::
 
 double us(const Breakdown& one, Part part) { return one.exposed_ns[static_cast<std::size_t>(part)] / 1e3; }
 
-void print_row(const std::string& title, const TaxResult& tax) {
-  const Breakdown& one = tax.decode.typical;
-  std::printf("%-44s %9.1f %6.3f", title.c_str(), one.token_ns / 1e3, one.recorded_ns / one.token_ns);
-  for (const Part part : kShown) std::printf(" %9.1f", us(one, part));
-  std::printf(" %8.1f %8.1f %+7.2f%% %5lld%s\n", one.recording_ns / 1e3, one.unexplained_ns / 1e3,
-              100.0 * one.unexplained_ns / one.token_ns, static_cast<long long>(tax.unlabelled_kernels),
-              one.refused.empty() ? "" : " refused");
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+// One configuration, once a turn.
+using TurnsOf = std::vector<Breakdown>;
+
+template <class Value>
+double over_turns(const TurnsOf& turns, const Value& value) {
+  std::vector<double> values;
+  for (const Breakdown& one : turns) values.push_back(value(one));
+  return median(std::move(values));
+}
+
+template <class Value>
+double moved(const TurnsOf& before, const TurnsOf& after, const Value& value) {
+  std::vector<double> values;
+  for (std::size_t turn = 0; turn < before.size(); ++turn)
+    values.push_back(value(after[turn]) - value(before[turn]));
+  return median(std::move(values));
+}
+
+bool is_refused(const TurnsOf& turns) {
+  return std::ranges::any_of(turns, [](const Breakdown& one) { return !one.refused.empty(); });
+}
+
+void print_row(const std::string& title, const TurnsOf& turns, std::int64_t unlabelled) {
+  std::printf("%-44s %9.1f %6.3f", title.c_str(),
+              over_turns(turns, [](const Breakdown& one) { return one.token_ns / 1e3; }),
+              over_turns(turns, [](const Breakdown& one) { return one.recorded_ns / one.token_ns; }));
+  for (const Part part : kShown)
+    std::printf(" %9.1f", over_turns(turns, [&](const Breakdown& one) { return us(one, part); }));
+  std::printf(
+      " %8.1f %8.1f %+7.2f%% %5lld%s\n",
+      over_turns(turns, [](const Breakdown& one) { return one.recording_ns / 1e3; }),
+      over_turns(turns, [](const Breakdown& one) { return one.unexplained_ns / 1e3; }),
+      over_turns(turns, [](const Breakdown& one) { return 100.0 * one.unexplained_ns / one.token_ns; }),
+      static_cast<long long>(unlabelled), is_refused(turns) ? " refused" : "");
   std::fflush(stdout);
 }
 
@@ -74,18 +110,19 @@ struct Loss {
   Part belongs_to;
 };
 
-void print_moves(const Loss& loss, const Breakdown& before, const Breakdown& after) {
-  const double moved_us = (after.token_ns - before.token_ns) / 1e3;
+void print_moves(const Loss& loss, const TurnsOf& before, const TurnsOf& after) {
+  const double moved_us = moved(before, after, [](const Breakdown& one) { return one.token_ns / 1e3; });
   std::printf("%-44s %+9.1f       ", (std::string("  moved by ") + loss.name).c_str(), moved_us);
-  bool holds = before.refused.empty() && after.refused.empty();
+  bool holds = !is_refused(before) && !is_refused(after);
   for (const Part part : kShown) {
-    const double part_us = us(after, part) - us(before, part);
+    const double part_us = moved(before, after, [&](const Breakdown& one) { return us(one, part); });
     const bool is_named = part == loss.belongs_to;
     const double off = std::abs(part_us - (is_named ? moved_us : 0.0)) / std::abs(moved_us);
     holds = holds && off < (is_named ? 0.10 : 0.05);
     std::printf(" %+8.1f%c", part_us, is_named ? '*' : ' ');
   }
-  std::printf("          %+8.1f  %s\n", (after.unexplained_ns - before.unexplained_ns) / 1e3,
+  std::printf("          %+8.1f  %s\n",
+              moved(before, after, [](const Breakdown& one) { return one.unexplained_ns / 1e3; }),
               holds ? "holds" : "DOES NOT HOLD");
   std::fflush(stdout);
 }
@@ -140,27 +177,35 @@ void measure(const Asked& asked, const EngineOptions& options) {
         {"expert bytes twice", {.expert_reads = 2}, is_resident ? Part::compute : Part::expert_loading});
     losses.push_back({"router spin 20 us", {.router_spin_ns = 20'000}, Part::router});
   }
-  std::vector<PlainRuns> plain;  // all of them before CUPTI is opened
-  for (const Loss& loss : losses) {
-    engine.inject(loss.injection);
-    plain.push_back(plain_runs(engine, asked.workload, text, asked.seconds));
-  }
-  print_heads();
-  std::optional<TaxResult> before;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    engine.inject(losses[i].injection);
-    TaxResult tax = measure_tax(engine, asked.workload, text, asked.seconds, {}, &plain[i]);
-    print_row(i == 0 ? asked.title : std::string("  with ") + losses[i].name, tax);
-    if (before) {
-      print_moves(losses[i], before->decode.typical, tax.decode.typical);
-      continue;
+  std::vector<std::vector<PlainRuns>> plain(losses.size());  // all of them before CUPTI is opened
+  for (std::size_t turn = 0; turn < asked.turns; ++turn)
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      engine.inject(losses[i].injection);
+      plain[i].push_back(plain_runs(engine, asked.workload, text, asked.seconds));
     }
-    for (std::size_t row = 0; row < kRows; ++row)
-      std::printf("  %s %.1f", std::string(kRowNames[row]).c_str(), tax.decode.typical.row_ns[row] / 1e3);
-    std::printf("\n");
-    print_cost(tax.device_cost);
-    print_import(tax);
-    before = std::move(tax);
+  std::vector<TurnsOf> breakdowns(losses.size());
+  std::vector<std::int64_t> unlabelled(losses.size());
+  TaxResult first;
+  for (std::size_t turn = 0; turn < asked.turns; ++turn)
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      engine.inject(losses[i].injection);
+      TaxResult tax = measure_tax(engine, asked.workload, text, asked.seconds, {}, &plain[i][turn]);
+      breakdowns[i].push_back(tax.decode.typical);
+      unlabelled[i] += tax.unlabelled_kernels;
+      if (turn == 0 && i == 0) first = std::move(tax);
+    }
+
+  print_heads();
+  print_row(asked.title, breakdowns[0], unlabelled[0]);
+  for (std::size_t row = 0; row < kRows; ++row)
+    std::printf("  %s %.1f", std::string(kRowNames[row]).c_str(),
+                over_turns(breakdowns[0], [&](const Breakdown& one) { return one.row_ns[row] / 1e3; }));
+  std::printf("\n");
+  print_cost(first.device_cost);
+  print_import(first);
+  for (std::size_t i = 1; i < losses.size(); ++i) {
+    print_row(std::string("  with ") + losses[i].name, breakdowns[i], unlabelled[i]);
+    print_moves(losses[i], breakdowns[0], breakdowns[i]);
   }
 }
 
@@ -176,11 +221,13 @@ void bench_asked(const std::vector<std::string>& arguments) {
     const std::size_t equals = std::min(setting.find('='), setting.size());
     const std::string name = setting.substr(0, equals);
     const std::string value = setting.substr(std::min(equals + 1, setting.size()));
-    asked.title += name == "seconds" || name == "inject" ? "" : " " + setting;
+    asked.title += name == "seconds" || name == "turns" || name == "inject" ? "" : " " + setting;
     if (name == "inject")
       asked.injects = true;
     else if (name == "seconds")
       asked.seconds = std::stod(value);
+    else if (name == "turns")
+      asked.turns = static_cast<std::size_t>(std::clamp(std::stoi(value), 1, 100));
     else if (name == "sequences")
       asked.workload.sequences = std::stoi(value);
     else if (name == "prompt")
