@@ -266,7 +266,7 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
   const int head_blocks = (shared_by + kHeads - 1) / kHeads * shape.kv_heads;
   const auto kernel = attend_tensor<width, Number>;
   const int heads = std::min(kHeads, shared_by);
-  const int rows = (heads + kMostCluster - 1) / kMostCluster * kMostCluster;  // whatever the cluster
+  const int rows = (heads + kWideCluster - 1) / kWideCluster * kWideCluster;  // whatever the cluster
   const int shared_bytes = kWarps * rows * (width + kPartHead) * static_cast<int>(sizeof(float));
   const Pieces pieces = make_pieces(cuda, shape,
                                     {.head_blocks = head_blocks,
@@ -277,7 +277,8 @@ void run_width(Cuda& cuda, const AttendShape& shape, const AttendInputs& in) {
                                      .threads = 32 * kWarps,
                                      .shared_bytes = shared_bytes,
                                      .most_cluster = most_cluster(kernel),
-                                     .cluster_of_many = 2});
+                                     .cluster_of_many = 2,
+                                     .may_be_wide = true});
   launch_clusters(kernel,
                   {.grid = dim3(static_cast<unsigned>(pieces.count), static_cast<unsigned>(head_blocks),
                                 static_cast<unsigned>(shape.tokens)),

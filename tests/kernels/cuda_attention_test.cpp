@@ -68,7 +68,8 @@ TEST_P(CudaAttention, GroupedHeadsArePlacedAndAttend) {
     for (const Grouped& c : {Grouped{6, 2, 20, 40, 0, true}, Grouped{32, 4, 128, 40, 0, true},
                              Grouped{32, 4, 128, 600, 0, false}, Grouped{32, 4, 128, 2500, 0, true},
                              Grouped{16, 4, 128, 600, 77, true}, Grouped{20, 1, 64, 600, 0, true},
-                             Grouped{8, 8, 64, 1025, 0, false}, Grouped{8, 2, 256, 600, 0, true}})
+                             Grouped{8, 8, 64, 1025, 0, false}, Grouped{12, 2, 128, 1000, 0, true},
+                             Grouped{8, 2, 256, 600, 0, true}})
       for (const bool is_one_each : {true, false}) {
         const RandomCache keys = RandomCache::of(type, 3, c.context, c.kv_heads, c.width, 1);
         const RandomCache values = RandomCache::of(type, 3, c.context, c.kv_heads, c.width, 2);
@@ -135,7 +136,8 @@ TEST_P(CudaAttention, LatentRowsArePlacedAndAttend) {
   for (const NumberType type : kCacheTypes)
     for (const Case& c :
          {Case{3, 20, 6, 40}, Case{16, 512, 64, 40}, Case{16, 512, 64, 1500}, Case{16, 512, 64, 700},
-          Case{5, 512, 64, 200}, Case{128, 512, 64, 700}, Case{128, 512, 64, 3000}, Case{16, 512, 64, 20000}})
+          Case{5, 512, 64, 200}, Case{128, 512, 64, 120}, Case{70, 512, 64, 300}, Case{128, 512, 64, 700},
+          Case{128, 512, 64, 3000}, Case{16, 512, 64, 20000}})
       for (const bool is_interleaved : {false, true})
         for (const bool is_one_each : {true, false}) {
           if (c.context >= 3000 && (is_interleaved || !is_one_each)) continue;
