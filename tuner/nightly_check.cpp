@@ -51,6 +51,8 @@ std::string origin_text(const NightlyInput& input) {
   for (std::size_t i = 1; i < input.points.size(); ++i) {
     const std::optional<Slowdown>& slowdown = input.points[i].slowdown;
     if (!slowdown || !slowdown->interval) continue;
+    // A rough interval may show that one moved, but not that it stayed.
+    if (slowdown->has_alike_neighbours && slowdown->interval->low <= 0.0) continue;
     ++known;
     moved += slowdown->interval->low > 0.0 ? 1 : 0;
   }
@@ -80,11 +82,8 @@ const NightlyPoint* better_canary(const NightlyInput& input) {
 
 // Which of the two has too few rounds.
 std::string missing_rounds(const NightlyPoint& baseline) {
-  if (is_against_program(baseline) || std::ssize(baseline.rounds_then) >= fewest_rounds) {
-    const std::string given = "Tonight gave " + counted(baseline.rounds_now.size(), "round");
-    if (std::ssize(baseline.rounds_now) < fewest_rounds) return given;
-    return given + ", but neighbours among these or the profile's are so alike that they count as a few";
-  }
+  if (is_against_program(baseline) || std::ssize(baseline.rounds_then) >= fewest_rounds)
+    return "Tonight gave " + counted(baseline.rounds_now.size(), "round");
   return fmt::format(
       "The profile holds {} of its final round (a tune with a larger --budget, or 'moetune ci --retune "
       "--out PROFILE', makes one that holds enough)",
@@ -231,6 +230,12 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   if (judged == SlowdownVerdict::ok)
     return conclude(NightlyVerdict::ok,
                     fmt::format("{}: no slowdown of {}.", measured, per_cent(input.threshold)));
+  if (slowdown.has_alike_neighbours)
+    return conclude(
+        NightlyVerdict::indeterminate,
+        fmt::format("Tonight gave {}, but neighbours among these or the profile's are so alike that they "
+                    "count as a few: {}. {} independent ones are the fewest that can be judged so closely.",
+                    counted(baseline.rounds_now.size(), "round"), measured, fewest_rounds));
   return conclude(
       NightlyVerdict::indeterminate,
       fmt::format("{}: too wide to tell a slowdown of {} from none; about {} rounds would{}.", measured,

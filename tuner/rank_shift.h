@@ -19,6 +19,9 @@ namespace moetune {
 struct RankEstimate {
   double value = 0.0;
   std::optional<Interval> interval;  // empty: too few samples for that confidence (at 95 % of pairs: below 6)
+  // Neighbours are so alike that ranks have no interval: this one reaches from either end of all differences
+  // as far again as they spread.
+  bool is_beyond_ranks = false;
 };
 
 // Median of all means of two differences (each with itself included): Hodges and Lehmann's estimate of where

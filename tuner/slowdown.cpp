@@ -30,7 +30,10 @@ std::vector<double> logarithms(std::span<const double> times) {
 }
 
 Slowdown slowdown_of(const RankEstimate& logs, std::int64_t rounds) {
-  Slowdown slowdown{.value = std::expm1(logs.value), .interval = {}, .rounds = rounds};
+  Slowdown slowdown{.value = std::expm1(logs.value),
+                    .interval = {},
+                    .rounds = rounds,
+                    .has_alike_neighbours = logs.is_beyond_ranks};
   if (logs.interval)
     slowdown.interval = Interval{std::expm1(logs.interval->low), std::expm1(logs.interval->high)};
   return slowdown;
@@ -70,7 +73,7 @@ Slowdown slowdown_since(std::span<const double> before, std::span<const double> 
   RankEstimate shift = shift_between(earlier, later, usual_confidence, time);
   const auto rounds = static_cast<std::int64_t>(std::min(before.size(), now.size()));
   // Three rounds have ranks enough for an interval, but are too few to show that they shared one mood.
-  if (rounds < fewest_rounds) shift.interval.reset();
+  if (rounds < fewest_rounds) shift = {.value = shift.value, .interval = {}};
   return slowdown_of(shift, rounds);
 }
 

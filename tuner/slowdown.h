@@ -15,9 +15,10 @@
 namespace moetune {
 
 struct Slowdown {
-  double value = 0.0;                // 0.05: times are 5 % longer; -0.05: 5 % shorter
-  std::optional<Interval> interval;  // 95 %; empty: too few rounds for one (fewest_rounds)
-  std::int64_t rounds = 0;           // behind it; of two unpaired series the shorter one's
+  double value = 0.0;                 // 0.05: times are 5 % longer; -0.05: 5 % shorter
+  std::optional<Interval> interval;   // 95 %; empty: too few rounds for one (fewest_rounds)
+  std::int64_t rounds = 0;            // behind it; of two unpaired series the shorter one's
+  bool has_alike_neighbours = false;  // the interval is a rough one: RankEstimate::is_beyond_ranks
 };
 
 inline constexpr std::int64_t fewest_rounds = 6;  // that have a 95 % interval

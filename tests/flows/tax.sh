@@ -37,6 +37,15 @@ code=0
 [[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "exit code $code"; }
 [[ $code == 5 ]] || { expect_in out.txt '^expert loading +0\.[0-9]*[1-9]'; expect_in out.txt '^tax_share: '; tr '\n' ' ' < out.txt | grep -q 'The tax stays under 15 ms per token: 0\.' || fail 'no word about 15 ms'; }
 
+# What a sweep takes is said before it begins: it has more points than a small budget has runs.
+cat > short.json <<'JSON'
+{"name": "short", "prompt_tokens": 32, "output_tokens": 2}
+JSON
+code=0
+"$MOETUNE" tax --budget 0.1s --no-dense --sweep --workload ./short.json > out.txt 2> err.txt || code=$?
+[[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "exit code $code"; }
+expect_in err.txt '^sweep: 9 points, each of at least 7 runs, whatever --budget says: about [0-9]+ s$'
+
 traces=$MOETUNE_SOURCE_DIR/tests/traces
 for file in nsys.sqlite torch_cuda.json.gz; do
   expect_exit 0 "$MOETUNE" tax --import "$traces/$file" --steps 2

@@ -73,6 +73,16 @@ from_blocks = 0 < tpot.get("effective", len(medians)) < len(medians) and 0 < tpo
 assert len(medians) < 6 or from_blocks or (tpot["low"], tpot["high"]) in pairs, (tpot, medians)
 PY
 
+# --save replaces what the registry holds, and says so.
+mkdir -p data/profiles/cpu/tiny-moe
+ln -s "$MOETUNE_SOURCE_DIR/engine/models" "$MOETUNE_SOURCE_DIR/search_spaces" data/
+echo broken > data/profiles/cpu/tiny-moe/chat.json
+MOETUNE_DATA=$PWD/data expect_exit 0 tune --run cut --resume --max-trials 6 --save --quiet
+expect_in err.txt 'data/profiles/cpu/tiny-moe/chat.json: replaces what was there and could not be read'
+MOETUNE_DATA=$PWD/data expect_exit 0 tune --run run --resume --max-trials 4 --save
+expect_in err.txt 'chat.json: replaces the profile that was measured 20[0-9TZ:-]+ by build '
+expect_in err.txt '^profile saved as .*/data/profiles/cpu/tiny-moe/chat.json$'
+
 # Too little memory: named, with what is missing and the knob that would free it.
 expect_exit 4 "$MOETUNE" measure --set expert_cache=1 --device-memory 8MiB
 expect_in err.txt 'MiB missing'

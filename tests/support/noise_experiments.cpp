@@ -229,7 +229,9 @@ Coverage ratio_coverage(const RecordedNoise& noise, std::int64_t rounds, int re_
       second.push_back(b);
       ratios.push_back(b / a);
     }
-    std::optional<Interval> stated = paired_slowdown(first, second).interval;
+    const Slowdown slowdown = paired_slowdown(first, second);
+    std::optional<Interval> stated = slowdown.interval;
+    if (slowdown.has_alike_neighbours) stated.reset();  // rough, and says so
     if (stated) stated = Interval{1.0 + stated->low, 1.0 + stated->high};
     add_re_run(all, stated, ratios, 1.0);
   }

@@ -210,21 +210,34 @@ TEST(NightlyCheck, AProfileWithoutRoundsSaysHowToMakeOne) {
   EXPECT_NE(result.reason.find("The profile holds 0 rounds"), std::string::npos) << result.reason;
 }
 
-TEST(NightlyCheck, RoundsThatAreAllAlikeButForOneChangeOfPaceAreNotCountedAsMany) {
-  NightlyInput input = night(1.5, 1.0, 1.0);
-  const auto with_a_change = [](double value) {
+// A machine that changed its pace by so much in the middle of either night.
+NightlyResult two_paces(double then, double now, double change) {
+  NightlyInput input = night(1.0, 1.0, 1.0);
+  const auto with_a_change = [&](double value) {
     std::vector<double> rounds;
     for (int round = 0; round < 20; ++round)
-      rounds.push_back(value * (round < 10 ? 1.0 : 1.4) + 0.001 * round);
+      rounds.push_back(value * (round < 10 ? 1.0 : change) + 0.0001 * round);
     return rounds;
   };
-  input.points[0].rounds_then = with_a_change(9.0);
-  input.points[0].rounds_now = with_a_change(13.0);
+  input.points[0].rounds_then = with_a_change(then);
+  input.points[0].rounds_now = with_a_change(now);
   compare_rounds(input.points, input.objective);
-  const NightlyResult result = judge_nightly(input);
+  return judge_nightly(input);
+}
+
+TEST(NightlyCheck, RoundsThatAreAllAlikeButForOneChangeOfPaceAreNotCountedAsMany) {
+  const NightlyResult result = two_paces(9.0, 13.0, 1.4);
   EXPECT_EQ(result.verdict, NightlyVerdict::indeterminate) << result.reason;
   EXPECT_NE(result.reason.find("Tonight gave 20 rounds, but neighbours"), std::string::npos) << result.reason;
   EXPECT_NE(result.reason.find("6 independent ones are the fewest"), std::string::npos) << result.reason;
+}
+
+TEST(NightlyCheck, AChangeOfPaceHidesNoDifferenceThatIsFarBeyondIt) {
+  const NightlyResult slow = two_paces(9.0, 78.0 * 9.0, 1.4);
+  EXPECT_EQ(slow.verdict, NightlyVerdict::regression) << slow.reason;
+  EXPECT_NE(slow.reason.find("7699.3 % slower (95 % interval"), std::string::npos) << slow.reason;
+  const NightlyResult same = two_paces(9.0, 9.0, 1.004);
+  EXPECT_EQ(same.verdict, NightlyVerdict::ok) << same.reason;
 }
 
 TEST(JudgeNightly, ABaselineMeasuredBesideOtherWorkIsNothingToCompareTimesWith) {

@@ -1,5 +1,6 @@
 #include "tuner/rank_shift.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -7,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/tuner/support/made_up_series.h"
+#include "tuner/autocorrelation.h"
 #include "tuner/counter_rng.h"
 
 namespace moetune {
@@ -80,6 +83,46 @@ TEST(ShiftBetween, CorrelatedNeighboursWidenIt) {
   EXPECT_EQ(width(0.5), width(1.0)) << "samples tell no more than they are";
   EXPECT_FALSE(shift_between(before, now, usual_confidence, 40.0).interval.has_value())
       << "all of them as one";
+}
+
+// Two values in two halves are worth two independent samples: enough to tell what is far from both.
+TEST(RankEstimates, OfAlikeNeighboursReachBeyondAllDifferences) {
+  std::vector<double> halves(20, 5.0);
+  std::fill(halves.begin() + 10, halves.end(), 6.0);
+  const RankEstimate middle = middle_of_differences(halves, usual_confidence, 10.0);
+  ASSERT_TRUE(middle.interval.has_value());
+  EXPECT_TRUE(middle.is_beyond_ranks);
+  EXPECT_EQ(middle.interval->low, 4.0);
+  EXPECT_EQ(middle.interval->high, 7.0);
+  const std::vector<double> before(20, 0.0);
+  const RankEstimate shift = shift_between(before, halves, usual_confidence, 10.0);
+  ASSERT_TRUE(shift.interval.has_value());
+  EXPECT_EQ(shift.interval->low, 4.0);
+  EXPECT_EQ(shift.interval->high, 7.0);
+  EXPECT_FALSE(middle_of_differences(halves).is_beyond_ranks);
+}
+
+TEST(RankEstimates, OfAlikeNeighboursHoldTheTruth) {
+  constexpr std::uint32_t series = 1000;
+  constexpr int count = 20;
+  for (const double correlation : {0.8, 0.95}) {
+    int beyond = 0;
+    int held = 0;
+    for (std::uint32_t i = 0; i < series; ++i) {
+      const std::vector<double> before = made_up_series(2 * i, count, correlation);
+      const std::vector<double> now = made_up_series(2 * i + 1, count, correlation);
+      const double time = correlation_time(now, 1.5);
+      const double time_of_both = 0.5 * (correlation_time(before, 1.5) + time);
+      for (const RankEstimate& found : {middle_of_differences(now, usual_confidence, time),
+                                        shift_between(before, now, usual_confidence, time_of_both)}) {
+        if (!found.is_beyond_ranks) continue;
+        ++beyond;
+        held += found.interval->low <= 0.0 && 0.0 <= found.interval->high ? 1 : 0;
+      }
+    }
+    EXPECT_GT(beyond, 300) << correlation;
+    EXPECT_GE(held, 0.98 * beyond) << correlation;
+  }
 }
 
 TEST(RankEstimates, RefuseWhatIsNoNumber) {

@@ -1,13 +1,11 @@
 #include "tuner/commands/conclusion.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "engine/data_files.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/choose.h"
 #include "tuner/commands/export_model.h"
@@ -207,33 +205,6 @@ nlohmann::json Conclusion::document() const {
   document["written"] = left_as_is.empty();
   document["profile"] = profile ? *profile : nlohmann::json();
   return document;
-}
-
-std::string save_profile(const nlohmann::json& profile, std::int64_t device_memory_bytes) {
-  const LaunchProfile parsed = launch_profile_from_json(profile, "profile");
-  std::string root = profiles_folder();
-  if (root.empty()) root = "profiles";
-  const auto plain = [](std::string name) {
-    for (char& letter : name)
-      if (!(std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '.' ||
-            letter == '_'))
-        letter = '-';
-    return name;
-  };
-  std::string box = parsed.hardware.gpu_count > 0
-                        ? fmt::format("{}-x{}", plain(parsed.hardware.device), parsed.hardware.gpu_count)
-                        : std::string("cpu");
-  if (device_memory_bytes > 0)
-    box += fmt::format("-{:g}GiB", static_cast<double>(device_memory_bytes) / (std::int64_t{1} << 30));
-  for (char& letter : box)
-    if (letter != 'G' && letter != 'B')
-      letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const fs::path file = fs::path(root) / box / plain(parsed.model) / (plain(parsed.workload.name) + ".json");
-  std::error_code failed;
-  fs::create_directories(file.parent_path(), failed);
-  if (failed) throw std::runtime_error(file.parent_path().string() + ": cannot be made: " + failed.message());
-  write_file_atomically(file.string(), profile.dump(2) + "\n");
-  return file.string();
 }
 
 Slo parse_slo(const std::string& text) {

@@ -39,11 +39,6 @@ Conclusion conclude(const std::string& run_path, const std::string& gate);
 // asked for. Under another gate than that nothing is written: a look is no decision.
 Conclusion look_at(const std::string& run_path, const std::string& gate);
 
-// Copies a profile into the registry: profiles/<device>-x<count>/<model>/<workload>.json,
-// <device>-x<count>-24GiB where device_memory_bytes (0: no limit) held it to less than the device has.
-// Returns the file.
-std::string save_profile(const nlohmann::json& profile, std::int64_t device_memory_bytes);
-
 // "tpot_p99=20ms". Throws InputError with the metrics there are.
 Slo parse_slo(const std::string& text);
 

@@ -32,7 +32,9 @@
 #include "tuner/commands/tax_model.h"
 #include "tuner/commands/tax_reading.h"
 #include "tuner/commands/tax_text.h"
+#include "tuner/counted.h"
 #include "tuner/json_facts.h"
+#include "tuner/progress.h"
 #include "tuner/targets/engine_target.h"
 #include "tuner/targets/tax_run.h"
 
@@ -155,7 +157,8 @@ ExitCode run_tax(const TaxOptions& options) {
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
 
   const TaxModel model = model_of(options, study, configuration);
-  const TaxResult tax = model.tax(options.common, options.budget_seconds, study.model.name);
+  const TaxOfModel measured = model.tax(options.common, options.budget_seconds, study.model.name);
+  const TaxResult& tax = measured.result;
   if (timeline) write_timeline(*timeline, tax, study.model.name);
 
   std::optional<TaxResult> dense;
@@ -165,7 +168,7 @@ ExitCode run_tax(const TaxOptions& options) {
     if (const auto objection = twin.objection(study.hardware.device_bytes)) {
       console.warn("no dense twin beside it: " + *objection);
     } else {
-      dense = twin.tax(options.common, options.budget_seconds, "dense twin");
+      dense = twin.tax(options.common, options.budget_seconds, "dense twin").result;
       dense_name =
           fmt::format("{} ({} wide)", twin.checkpoint->spec().name, twin.checkpoint->spec().dense_inner);
     }
@@ -189,6 +192,10 @@ ExitCode run_tax(const TaxOptions& options) {
     for (const RoundTax& round : tax.rounds) document["rounds"].push_back(to_json_value(round.whole));
   }
   if (options.sweep) {
+    const SweepCost cost = sweep_cost(model, measured, options.budget_seconds, study.hardware.device_bytes);
+    console.log(fmt::format("sweep: {}, each of at least {} runs, whatever --budget says: about {}",
+                            counted(cost.points, "point"), fewest_tax_runs(study.device),
+                            duration_text(cost.seconds)));
     const std::vector<SweepPoint> sequences =
         sweep_sequences(model, options.common, options.budget_seconds, study.hardware.device_bytes);
     const std::vector<SweepPoint> prompts =
@@ -229,10 +236,13 @@ Command add_tax_command(CLI::App& program) {
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
   add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for the model, again for the dense twin, and for each sweep", "5s");
+                    "Time for the model, again for the dense twin, and for each of the two sweeps; no "
+                    "measurement takes fewer than 7 runs of the workload (8 on a GPU), however long they are",
+                    "5s");
   add_flag(command, "--no-dense", options->without_dense, "Without the dense model beside it");
   add_flag(command, "--sweep", options->sweep,
-           "Also the tax against sequences side by side (1 to 32) and against prompt length");
+           "Also the tax against sequences side by side (1 to 32) and against prompt length: about ten more "
+           "measurements; how long they take is said before they begin");
   add_text_option(
       command, "--timeline", options->timeline, "FILE",
       "Write the last recorded run as a Chrome trace; of a GPU with its kernels, as --import reads them");

@@ -1,5 +1,7 @@
 #include "tuner/commands/tax_model.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -55,9 +57,9 @@ std::vector<SweepPoint> sweep(const TaxModel& model, const std::vector<Workload>
     if (const auto objection = one.objection(device_bytes)) {
       point.objection = *objection;
     } else {
-      TaxResult tax =
-          one.tax(common, seconds / static_cast<double>(workloads.size()),
-                  fmt::format("{} {}", point.value, is_sequences ? "sequences" : "prompt tokens"));
+      TaxResult tax = one.tax(common, seconds / static_cast<double>(workloads.size()),
+                              fmt::format("{} {}", point.value, is_sequences ? "sequences" : "prompt tokens"))
+                          .result;
       point.decode = std::move(tax.decode.typical);
       point.prefill = std::move(tax.prefill.typical);
     }
@@ -66,17 +68,31 @@ std::vector<SweepPoint> sweep(const TaxModel& model, const std::vector<Workload>
   return points;
 }
 
+// One run of a point: prompts by their tokens, steps by the sequences in them. A processor with nothing left
+// to share between sequences is that slow; what gains by them, as a GPU does, is done earlier.
+double run_seconds(const Workload& point, const Workload& measured, const TaxResult& tax) {
+  const double prompt_tokens =
+      measured.prompt_tokens + (measured.rounds - 1.0) * measured.round_prompt_tokens;
+  const double prompt_ns =
+      tax.prefill.typical.token_ns * measured.rounds / prompt_tokens * point.prompt_tokens * point.sequences;
+  const double steps_ns =
+      tax.decode.typical.token_ns * point.sequences / measured.sequences * (point.output_tokens - 1.0);
+  return (prompt_ns + steps_ns) / 1e9 + (point.typed_pieces - 1.0) * point.piece_gap_seconds;
+}
+
 }  // namespace
 
 std::optional<std::string> TaxModel::objection(std::int64_t device_bytes) const {
   return objection_to(checkpoint->spec(), options, limits_of(workload, options), device_bytes);
 }
 
-TaxResult TaxModel::tax(const CommonOptions& common, double seconds, const std::string& what) const {
+TaxOfModel TaxModel::tax(const CommonOptions& common, double seconds, const std::string& what) const {
   const TokenSource text = calibration_tokens(*checkpoint, common.calibration, seeded_tokens);
+  const auto begin = std::chrono::steady_clock::now();
   Engine engine(checkpoint, options, limits_of(workload, options));
+  const std::chrono::duration<double> loading = std::chrono::steady_clock::now() - begin;
   common.console.log(fmt::format("{}: runs with and without recording, in turns", what));
-  return measure_tax(engine, workload, text, seconds, {});
+  return {.result = measure_tax(engine, workload, text, seconds, {}), .load_seconds = loading.count()};
 }
 
 TaxModel dense_twin_of(const TaxModel& model) {
@@ -89,6 +105,24 @@ TaxModel dense_twin_of(const TaxModel& model) {
   options.prefill_chunk = model.options.prefill_chunk;
   const Preset twin = dense_twin(spec, effective_top_k(spec, model.options));
   return {std::make_shared<const Checkpoint>(twin), options, model.workload};
+}
+
+SweepCost sweep_cost(const TaxModel& model, const TaxOfModel& measured, double budget_seconds,
+                     std::int64_t device_bytes) {
+  const Workload& own = model.workload;
+  const int runs = fewest_tax_runs(model.options.device);
+  SweepCost cost;
+  for (const auto& workloads :
+       {swept_sequences(own), swept_prompts(own, model.checkpoint->spec().max_context)})
+    for (const Workload& workload : workloads) {
+      TaxModel point = model;
+      point.workload = workload;
+      if (point.objection(device_bytes)) continue;
+      ++cost.points;
+      cost.seconds += measured.load_seconds + std::max(budget_seconds / static_cast<double>(workloads.size()),
+                                                       runs * run_seconds(workload, own, measured.result));
+    }
+  return cost;
 }
 
 std::vector<SweepPoint> sweep_sequences(const TaxModel& model, const CommonOptions& common, double seconds,

@@ -14,6 +14,11 @@
 
 namespace moetune {
 
+struct TaxOfModel {
+  TaxResult result;
+  double load_seconds = 0.0;  // before the first run
+};
+
 struct TaxModel {
   std::shared_ptr<const Checkpoint> checkpoint;
   EngineOptions options;
@@ -22,12 +27,21 @@ struct TaxModel {
   // Why it does not fit; empty: it does.
   std::optional<std::string> objection(std::int64_t device_bytes) const;
   // what: for the log. Throws as measure_tax() does.
-  TaxResult tax(const CommonOptions& common, double seconds, const std::string& what) const;
+  TaxOfModel tax(const CommonOptions& common, double seconds, const std::string& what) const;
 };
 
 // As many parameters at work per token, all of them dense. What a dense model has no use for stays at its
 // default.
 TaxModel dense_twin_of(const TaxModel& model);
+
+struct SweepCost {
+  std::size_t points = 0;  // that fit
+  double seconds = 0.0;    // about
+};
+
+// Of both sweeps, from what the model's own workload took; budget_seconds: of each.
+SweepCost sweep_cost(const TaxModel& model, const TaxOfModel& measured, double budget_seconds,
+                     std::int64_t device_bytes);
 
 // Against sequences side by side: powers of two up to the sequences of interest.
 std::vector<SweepPoint> sweep_sequences(const TaxModel& model, const CommonOptions& common, double seconds,

@@ -21,6 +21,7 @@
 #include "tuner/commands/conclusion.h"
 #include "tuner/commands/measurable.h"
 #include "tuner/commands/neighbour_watch.h"
+#include "tuner/commands/profile_registry.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/refusal.h"
 #include "tuner/commands/resume_options.h"
@@ -279,8 +280,11 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   }
   for (const auto& list : {on_processors, on_gpu, arisen}) add_other_work(run.path(), list);
   const Conclusion conclusion = conclude(run.path(), options.gate);
-  if (options.save && !interrupted && conclusion.profile)
-    console.log("profile saved as " + save_profile(*conclusion.profile, options.common.device_memory_bytes));
+  if (options.save && !interrupted && conclusion.profile) {
+    const SavedProfile saved = save_profile(*conclusion.profile, options.common.device_memory_bytes);
+    if (!saved.remark.empty()) console.warn("moetune: " + saved.remark);
+    console.log("profile saved as " + saved.file);
+  }
   console.result(fmt::format(
       "{}{} in {} of measuring; {}\n", counted(log.trials().size(), "trial"),
       log.measured_again().empty()
@@ -423,7 +427,8 @@ Command add_tune_command(CLI::App& program, const std::vector<std::string>& comm
            "(--budget and --max-trials may change)");
   add_flag(command, "--force", options->force,
            "Measure although doctor finds what spoils it (exit code 5 otherwise)");
-  add_flag(command, "--save", options->save, "Copy the profile into the registry of profiles");
+  add_flag(command, "--save", options->save,
+           "Copy the profile into the registry of profiles, in place of the one there");
   add_read_option(
       command, "--warm-start",
       [](const std::string& text) {

@@ -58,9 +58,12 @@ class Axis {
     double least_positive = high_;
     for (const double value : values)
       if (value > 0.0) least_positive = std::min(least_positive, value);
-    // A KL of exactly zero (the reference itself) has no logarithm: it is drawn at the edge.
+    // A KL of exactly zero (the reference itself) has no logarithm: it is drawn at the edge, which says so.
     is_log_ = may_be_log && low_ >= 0.0 && least_positive > 0.0 && high_ / least_positive > log_from_ratio;
-    if (is_log_) low_ = std::max(least_positive, high_ / log_span);
+    if (!is_log_) return;
+    is_zero_at_edge_ = low_ == 0.0;
+    is_less_at_edge_ = least_positive < high_ / log_span;
+    low_ = std::max(least_positive, high_ / log_span);
   }
   double place(double value) const {
     if (high_ <= low_) return 0.5;
@@ -71,12 +74,23 @@ class Axis {
     if (high_ <= low_) return low_;
     return is_log_ ? low_ * std::pow(high_ / low_, place) : low_ + place * (high_ - low_);
   }
-  bool is_log() const { return is_log_; }
+  // ", logarithmic, 0 lies at the bottom"; edge: where the low end is. Empty: the axis is linear.
+  std::string log_words(const char* edge) const {
+    if (!is_log_) return "";
+    if (!is_zero_at_edge_ && !is_less_at_edge_) return ", logarithmic";
+    return fmt::format(", logarithmic, {} at the {}",
+                       !is_less_at_edge_  ? "0 lies"
+                       : is_zero_at_edge_ ? "0 and what is less lie"
+                                          : "what is less lies",
+                       edge);
+  }
 
  private:
   double low_ = 0.0;
   double high_ = 0.0;
   bool is_log_ = false;
+  bool is_zero_at_edge_ = false;
+  bool is_less_at_edge_ = false;  // positive, but less than the axis spans
 };
 
 struct Point {
@@ -98,10 +112,6 @@ std::vector<Point> points_of(const RunReport& report) {
 
 std::string without_trailing_blanks(const std::string& line) {
   return line.substr(0, line.find_last_not_of(' ') + 1);
-}
-
-std::string axis_name(const MetricColumn& column, const Axis& axis) {
-  return column.heading() + (axis.is_log() ? ", logarithmic" : "");
 }
 
 std::string scatter(const RunReport& report, const Terminal& terminal, int columns) {
@@ -128,7 +138,7 @@ std::string scatter(const RunReport& report, const Terminal& terminal, int colum
   }
 
   const auto width_of_text = static_cast<std::size_t>(columns);
-  std::string text = fitted(axis_name(y_column, y_axis), width_of_text) + "\n";
+  std::string text = fitted(y_column.heading() + y_axis.log_words("bottom"), width_of_text) + "\n";
   for (int row = 0; row < plot_rows; ++row) {
     const bool has_label = row == 0 || row == plot_rows - 1 || row == plot_rows / 2;
     const double value = y_axis.value_at(1.0 - static_cast<double>(row) / (plot_rows - 1));
@@ -146,7 +156,7 @@ std::string scatter(const RunReport& report, const Terminal& terminal, int colum
   text += fmt::format("{:{}}{:<{}}{}\n", "", label_columns, low,
                       std::max(width - static_cast<int>(high.size()), 0), high);
   text += fmt::format("{:{}}{}\n", "", label_columns,
-                      fitted(axis_name(x_column, x_axis), static_cast<std::size_t>(width)));
+                      fitted(x_column.heading() + x_axis.log_words("left"), static_cast<std::size_t>(width)));
   const auto better = [](const Objective& objective, const char* small, const char* large) {
     return objective.maximize ? large : small;
   };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <new>
 #include <thread>
 #include <utility>
@@ -19,11 +17,9 @@
 #include "engine/option_rules.h"
 #include "kernels/device_trace.h"
 #include "kernels/gpu_facts.h"
-#include "tuner/accuracy_gate.h"
 #include "tuner/json_fields.h"
 #include "tuner/statistics.h"
 #include "tuner/targets/arrivals.h"
-#include "tuner/targets/divergence.h"
 #include "tuner/targets/latency.h"
 #include "tuner/targets/run_watch.h"
 #include "tuner/targets/tax_run.h"
@@ -34,44 +30,7 @@
 namespace moetune {
 namespace {
 
-constexpr int probe_tokens = 16;
 constexpr std::int64_t seeded_tokens = 1 << 16;  // where there is no text
-constexpr double most_probe_kl =
-    0.01;  // nats: five times what passes as lossless; a wrong kernel is far beyond
-// Of synthetic weights only the signal-to-noise ratio is known, and every logit of a position is a sample of
-// it: few positions are enough, in windows as short.
-constexpr std::int64_t synthetic_positions = 256;
-constexpr int synthetic_context = 48;
-constexpr int extension = 4;  // at most this many times the base positions while a gate is open
-
-// The knobs on which logits depend, as one text.
-std::string output_key(const EngineOptions& options) {
-  std::string key;
-  for (const Knob& knob : knobs())
-    if (knob.changes_output) key += fmt::format("{}={} ", knob.name, knob.get(options));
-  return key;
-}
-
-// Does what one sequence gets depend on the others beside it? Then they have to be scored alone.
-bool couples_sequences(const EngineOptions& options) { return options.reroute_margin > 0.0; }
-
-// The tokens of the first scored window, one step each: their logits, all rows in one.
-std::vector<float> probe_logits(Engine& engine, const ScoredText& text) {
-  std::vector<float> all;
-  // What is rerouted depends on what is in the cache: both engines have to begin with the same, which is
-  // nothing.
-  if (couples_sequences(engine.options())) engine.drop_expert_cache();
-  const auto tokens =
-      std::min<std::int64_t>({probe_tokens, engine.limits().context_tokens, text.context_tokens()});
-  for (std::int64_t position = 0; position < tokens; ++position) {
-    const StepToken token{.id = text.window(0, 0)[static_cast<std::size_t>(position)],
-                          .sequence = 0,
-                          .position = static_cast<std::int32_t>(position)};
-    const std::span<const float> logits = engine.forward({&token, 1});
-    all.insert(all.end(), logits.begin(), logits.end());
-  }
-  return all;
-}
 
 Measurement price_per_million_tokens(const Measurement& tokens_per_s, double usd_per_hour) {
   const auto usd = [&](double rate) { return usd_per_hour / 3600.0 / rate * 1e6; };
@@ -83,32 +42,6 @@ Measurement price_per_million_tokens(const Measurement& tokens_per_s, double usd
   if (tokens_per_s.low) price.high = usd(*tokens_per_s.low);
   price.p99.reset();
   return price;
-}
-
-// Could more positions still turn a verdict? Not where one metric alone already decides it.
-bool is_undecided(const Metrics& metrics, const AccuracyGate& gate) {
-  if (gate.is_open) return false;
-  const bool surely_missed =
-      metrics.at("kl_mean").low > gate.most_kl || metrics.at("top1_agreement").high < gate.least_agreement;
-  return !surely_missed && judge(metrics, gate).straddles;
-}
-
-bool straddles_a_gate(const Metrics& metrics) {
-  return std::ranges::any_of(accuracy_gates(),
-                             [&](const AccuracyGate& gate) { return is_undecided(metrics, gate); });
-}
-
-// What generated weights say nothing about. output_snr_db and, where there are experts, router_mass stay.
-void drop_unknown_accuracy(const ModelSpec& spec, Metrics& metrics) {
-  for (const char* unknown : {"kl_mean", "kl_p99", "top1_agreement", "perplexity_ratio", "route_flip_rate"})
-    metrics.erase(unknown);
-  if (spec.moe_layer_count() == 0) metrics.erase("router_mass");
-}
-
-// Groups of windows that hold at least that many positions.
-int groups_for(const ScoredText& text, std::int64_t positions) {
-  const std::int64_t wanted = (positions + text.positions_per_group() - 1) / text.positions_per_group();
-  return static_cast<int>(std::min<std::int64_t>(wanted, text.groups()));
 }
 
 void say_line(const std::string& line) { fmt::print(stderr, "{}\n", line); }
@@ -128,13 +61,6 @@ std::optional<GpuPower> power_of_gpu() {
 #endif
 }
 
-// Reference logits must fit into their store, whatever the vocabulary.
-std::int64_t storable_positions(const ModelSpec& spec) {
-  return ReferenceStore::capacity_bytes /
-         (static_cast<std::int64_t>(sizeof(float)) *
-          (spec.vocabulary + 2 * spec.moe_layer_count() * spec.experts_per_token));
-}
-
 }  // namespace
 
 EngineOptions options_of(const Configuration& configuration, DeviceKind device, int threads) {
@@ -144,19 +70,12 @@ EngineOptions options_of(const Configuration& configuration, DeviceKind device, 
   return options;
 }
 
-std::int64_t base_positions(const ModelSpec& spec) {
-  if (spec.is_synthetic) return synthetic_positions;
-  return spec.name == "tiny-moe" ? 4096 : 2048;
-}
-
 EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progress)
     : setup_(std::move(setup)), checkpoint_(open_checkpoint(setup_.model_directory)) {
   const ModelSpec& spec = checkpoint_->spec();
   text_ = calibration_tokens(*checkpoint_, setup_.calibration_file, seeded_tokens);
   if (setup_.timing_only) return;
-  const std::int64_t positions = std::min(extension * base_positions(spec), storable_positions(spec));
-  ScoredText scored = ScoredText::of(
-      text_, spec.is_synthetic ? std::min(spec.max_context, synthetic_context) : spec.max_context, positions);
+  ScoredText scored = text_to_score(spec, text_);
   if (setup_.device == DeviceKind::cuda) power_ = power_of_gpu();
   reference_device_ = reference_device(scored);
   const std::string gpu = reference_device_ == DeviceKind::cuda ? plain_name("-" + setup_.device_name) : "";
@@ -168,8 +87,7 @@ EngineTarget::EngineTarget(EngineTargetSetup setup, const ProgressWords& progres
                                                              .on_progress = progress,
                                                              .on_message = say_line});
   // Now, so that the first trial does not pay for it.
-  for (int group = 0; group < groups_for(reference_->text(), base_positions(spec)); ++group)
-    reference_->group(group);
+  for (int group = 0; group < base_groups(reference_->text(), spec); ++group) reference_->group(group);
   if (!spec.is_synthetic) reference_->floor_kl();
 }
 
@@ -226,7 +144,7 @@ TargetResult EngineTarget::measure_options(const EngineOptions& options, const s
   const KnownOutput& output = output_of(options, progress);
   if (!output.accuracy.wrong.empty()) return {Outcome::wrong_output, output.accuracy.wrong, {}};
   Engine& engine = workload_engine(options, progress);
-  if (const std::string objection = probe_objection(engine, output); !objection.empty())
+  if (const std::string objection = probe_objection(engine, output, reference_->text()); !objection.empty())
     return {Outcome::wrong_output, objection, {}};
 
   TargetResult result{.outcome = Outcome::ok, .reason = "", .metrics = timed_metrics(engine, progress)};
@@ -359,8 +277,7 @@ TargetResult EngineTarget::recorded(Engine& engine, const ProgressWords& progres
   return result;
 }
 
-const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& options,
-                                                         const ProgressWords& progress) {
+const KnownOutput& EngineTarget::output_of(const EngineOptions& options, const ProgressWords& progress) {
   const ModelSpec& spec = checkpoint_->spec();
   EngineOptions scored = options;
   scored.max_sequences = 0;  // of the workload; scoring has sequences of its own
@@ -387,17 +304,7 @@ const EngineTarget::KnownOutput& EngineTarget::output_of(const EngineOptions& op
     if (!fits_beside(workload_engine_.get(), scored, limits)) workload_engine_.reset();
     scoring_engine_ = std::make_unique<Engine>(checkpoint_, scored, limits);
   }
-  const int base = groups_for(reference_->text(), base_positions(spec));
-  KnownOutput output;
-  output.accuracy = measure_accuracy(
-      *scoring_engine_, *reference_,
-      {.base_groups = base,
-       .most_groups = most_groups(base),
-       .undecided = [&](const Metrics& metrics) { return !spec.is_synthetic && straddles_a_gate(metrics); },
-       .on_progress = progress});
-  if (spec.is_synthetic) drop_unknown_accuracy(spec, output.accuracy.metrics);
-  output.probe = probe_logits(*scoring_engine_, reference_->text());
-  return outputs_[key] = std::move(output);
+  return outputs_[key] = score_output(*scoring_engine_, *reference_, most_groups(), progress);
 }
 
 Engine& EngineTarget::workload_engine(const EngineOptions& options, const ProgressWords& progress) {
@@ -437,51 +344,17 @@ DeviceKind EngineTarget::reference_device(const ScoredText& text) const {
   return DeviceKind::cpu;
 }
 
-int EngineTarget::most_groups(int base) {
-  const int most = std::min(extension * base, reference_->text().groups());
+int EngineTarget::most_groups() {
+  const ModelSpec& spec = checkpoint_->spec();
+  const int most = extended_groups(reference_->text(), spec);
   if (reference_device_ == DeviceKind::cpu || setup_.device_memory_bytes == 0) return most;
-  const std::int64_t needed =
-      plan_memory(checkpoint_->spec(), Reference::options(reference_device_, setup_.threads),
-                  forcing_limits(reference_->text(), ScoredText::windows_per_group))
-          .total() +
-      planned_bytes(scoring_engine_.get());
-  if (needed > setup_.device_memory_bytes) return base;
+  const std::int64_t needed = plan_memory(spec, Reference::options(reference_device_, setup_.threads),
+                                          forcing_limits(reference_->text(), ScoredText::windows_per_group))
+                                  .total() +
+                              planned_bytes(scoring_engine_.get());
+  if (needed > setup_.device_memory_bytes) return base_groups(reference_->text(), spec);
   if (needed + planned_bytes(workload_engine_.get()) > setup_.device_memory_bytes) workload_engine_.reset();
   return most;
-}
-
-std::string EngineTarget::probe_objection(Engine& engine, const KnownOutput& output) const {
-  const std::vector<float> logits = probe_logits(engine, reference_->text());
-  const std::size_t common =
-      std::min(logits.size(), output.probe.size());  // a short workload has a short context
-  float largest = 0.0F;
-  for (std::size_t i = 0; i < common; ++i) {
-    if (std::isnan(logits[i])) return "logits that are not finite";
-    largest = std::max(largest, std::abs(logits[i] - output.probe[i]));
-  }
-  if (largest == 0.0F) return {};
-  if (setup_.device == DeviceKind::cuda) return different_logits(logits, output);
-  return fmt::format(
-      "not the logits that the same weights give with every expert resident: they differ by {:.3g} at most "
-      "over {} tokens",
-      largest, common / static_cast<std::size_t>(checkpoint_->spec().vocabulary));
-}
-
-// A GPU picks its kernels by the most tokens of a step, which is not the same for scoring and for the
-// workload, so the roundings differ, and with them an expert here and there. What is measured is still the
-// same model.
-std::string EngineTarget::different_logits(std::span<const float> logits, const KnownOutput& output) const {
-  const auto vocabulary = static_cast<std::size_t>(checkpoint_->spec().vocabulary);
-  const std::size_t tokens = std::min(logits.size(), output.probe.size()) / vocabulary;
-  double kl = 0.0;
-  for (std::size_t token = 0; token < tokens; ++token)
-    kl += kl_divergence(std::span(output.probe).subspan(token * vocabulary, vocabulary),
-                        logits.subspan(token * vocabulary, vocabulary));
-  kl /= static_cast<double>(tokens);
-  if (kl <= most_probe_kl) return {};
-  return fmt::format(
-      "not the logits that were scored: KL {:.3g} nats over {} tokens, where rounding explains {} at most",
-      kl, tokens, most_probe_kl);
 }
 
 }  // namespace moetune

@@ -7,9 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +16,7 @@
 #include "engine/tokenizer.h"
 #include "kernels/gpu_power.h"
 #include "tuner/target.h"
-#include "tuner/targets/accuracy.h"
+#include "tuner/targets/known_output.h"
 #include "tuner/targets/reference.h"
 #include "tuner/targets/throttle.h"
 
@@ -49,9 +47,6 @@ EngineTargetSetup engine_target_setup_from_json(const nlohmann::json& object, co
 // Options a configuration stands for on that device. Throws InputError for an unknown knob or value.
 EngineOptions options_of(const Configuration& configuration, DeviceKind device, int threads);
 
-// Scored positions that every accuracy measurement has: more where they cost next to nothing.
-std::int64_t base_positions(const ModelSpec& spec);
-
 class EngineTarget : public Target {
  public:
   using ProgressWords = std::function<void(const std::string&)>;
@@ -66,21 +61,14 @@ class EngineTarget : public Target {
   bool take_over(const nlohmann::json& setup) override;
 
  private:
-  // Accuracy of the knobs that change the output, and how the first tokens of a window came out.
-  struct KnownOutput {
-    AccuracyResult accuracy;
-    std::vector<float> probe;
-  };
   const KnownOutput& output_of(const EngineOptions& options, const ProgressWords& progress);
   Engine& workload_engine(const EngineOptions& options, const ProgressWords& progress);
   std::int64_t planned_bytes(const Engine* engine) const;  // 0: there is none
   bool fits_beside(const Engine* other, const EngineOptions& options, const EngineLimits& limits) const;
-  std::string probe_objection(Engine& engine, const KnownOutput& output) const;
   DeviceKind reference_device(const ScoredText& text) const;
   // Groups of windows that may be scored: more than the base only while a third engine, the reference's, has
   // room.
-  int most_groups(int base);
-  std::string different_logits(std::span<const float> logits, const KnownOutput& output) const;
+  int most_groups();
   TargetResult measure_options(const EngineOptions& options, const std::string& name,
                                const ProgressWords& progress);
   // Of a workload with Poisson arrivals: found out with the default configuration, by the first process of a

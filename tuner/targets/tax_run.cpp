@@ -27,6 +27,13 @@ std::uint64_t first_run(const Workload& workload) { return workload.seed * 1000;
 
 }  // namespace
 
+int fewest_tax_runs(DeviceKind device) {
+  constexpr int turns = static_cast<int>(kFewestTurns);
+  constexpr int gpu_passes = 3;  // plain, with the driver's counters, recorded
+  constexpr int gpu_warm_ups = 2;
+  return device == DeviceKind::cpu ? 1 + runs_per_turn * turns : gpu_warm_ups + gpu_passes * turns;
+}
+
 PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds) {
   const Workload together = without_pauses(workload);
   Recording recording(engine, together, text);
@@ -86,8 +93,7 @@ Metrics tax_metrics(const Breakdown& decode) {
 
 bool is_worth_recording(const Workload& workload, double tokens_per_s, double latency_seconds) {
   const double tokens = static_cast<double>(workload.sequences) * workload.rounds * workload.output_tokens;
-  // One run warms up.
-  const double seconds = (1 + runs_per_turn * kFewestTurns) * tokens / tokens_per_s;
+  const double seconds = fewest_tax_runs(DeviceKind::cpu) * tokens / tokens_per_s;
   return seconds < most_recording_share * latency_seconds;
 }
 

@@ -71,6 +71,8 @@ struct TaxResult {
 };
 
 inline constexpr std::size_t kFewestTurns = 2;
+// Runs of the workload that measure_tax() takes at least: with and without recording, and to warm up.
+int fewest_tax_runs(DeviceKind device);
 
 // Runs without recording, for a GPU: CUPTI makes launches slower from where it is opened, so whoever measures
 // more than one thing in a process takes all of these first.
@@ -84,10 +86,10 @@ struct PlainRuns {
 };
 PlainRuns plain_runs(Engine& engine, const Workload& workload, const TokenSource& text, double seconds);
 
-// Runs for about that long, and at least so many turns; one run before warms up. Arrivals and pauses of the
-// workload are left out: all sequences start together. Throws std::runtime_error where a GPU cannot be
-// recorded (DeviceTrace::why_not()) or records were lost. plain: of the same engine and workload; null: takes
-// its own.
+// Runs for about that long, and at least so many turns, however long these take; one run before warms up.
+// Arrivals and pauses of the workload are left out: all sequences start together. Throws std::runtime_error
+// where a GPU cannot be recorded (DeviceTrace::why_not()) or records were lost. plain: of the same engine and
+// workload; null: takes its own.
 TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSource& text, double seconds,
                       const std::function<void(const std::string& words)>& progress,
                       const PlainRuns* plain = nullptr, std::size_t fewest_turns = kFewestTurns);

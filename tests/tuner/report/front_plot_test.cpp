@@ -34,6 +34,26 @@ TEST(FrontPlot, DrawsScatterAndTable) {
   EXPECT_EQ(text.find('\033'), std::string::npos);
 }
 
+TEST(FrontPlot, SaysWhatHasNoPlaceOnALogarithmicAxis) {
+  RunReport report = example_report();
+  report.trials[0].metrics["kl_mean"].value = 0.0;  // the reference itself
+  report.trials[1].metrics["kl_mean"].value = 1e-3;
+  const std::string text = draw_front(report, plain);
+  EXPECT_TRUE(has_text(text, "kl_mean (nats), logarithmic, 0 lies at the bottom\n"));
+  EXPECT_TRUE(has_text(text, "0.001000 |" + std::string(46, ' ') + "R" + std::string(22, ' ') + "D\n"));
+
+  report.trials[1].metrics["kl_mean"].value = 1e-12;
+  EXPECT_TRUE(has_text(draw_front(report, plain), "logarithmic, 0 and what is less lie at the bottom\n"));
+  report.trials[0].metrics["kl_mean"].value = 1e-4;
+  EXPECT_TRUE(has_text(draw_front(report, plain), "logarithmic, what is less lies at the bottom\n"));
+
+  report = example_report();
+  report.objectives = objectives_named("kl_mean,tpot_ms");
+  report.trials[0].metrics["kl_mean"].value = 0.0;
+  report.trials[1].metrics["kl_mean"].value = 1e-3;
+  EXPECT_TRUE(has_text(draw_front(report, plain), "kl_mean (nats), logarithmic, 0 lies at the left\n"));
+}
+
 TEST(FrontPlot, KeepsToTheColumns) {
   RunReport report = example_report();
   report.trials[1].configuration.values["a_knob_with_a_long_name"] = std::string(200, 'x') + "\xC3\xA4";

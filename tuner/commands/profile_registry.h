@@ -1,0 +1,21 @@
+// Where `tune --save` keeps the profile of a run. Start at save_profile().
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace moetune {
+
+struct SavedProfile {
+  std::string file;
+  std::string remark;  // about the one that it replaced; empty: there was none, or the same
+};
+
+// Copies a profile into the registry: profiles/<device>-x<count>/<model>/<workload>.json,
+// <device>-x<count>-24GiB where device_memory_bytes (0: no limit) held it to less than the device has. It
+// replaces what is there, even a stronger profile: the user asked for it, and is told.
+SavedProfile save_profile(const nlohmann::json& profile, std::int64_t device_memory_bytes);
+
+}  // namespace moetune
