@@ -252,7 +252,7 @@ Pieces make_pieces(Cuda& cuda, const AttendShape& shape, const PiecesOf& of) {
   };
   Pieces pieces{fitting(1), 1, nullptr, nullptr};
   const int single = std::min(most, blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, 1) / lines);
-  if (of.may_be_wide && single > kMostCluster && single <= kWideCluster &&
+  if (of.may_be_wide && of.most_cluster > 1 && single > kMostCluster && single <= kWideCluster &&
       kernel_path().most_cluster >= kWideCluster &&
       blocks_at_once(cuda, of.kernel, of.threads, of.shared_bytes, kWideCluster) >= kWideCluster * lines)
     return {kWideCluster, kWideCluster, nullptr, nullptr};

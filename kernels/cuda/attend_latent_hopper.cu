@@ -207,17 +207,17 @@ bool is_compiled() {
   return attributes.sharedSizeBytes > 0;
 }
 
-// What a block spends on queries and on its part of the join grows with its heads; what it spends on a turn
-// does not. So heads are spread over blocks while there are enough of them (H200, one sequence of DeepSeek-V3
-// at 512 positions: 8.9 us at 16 heads a block, 11.0 at 32, 16.9 at 64).
+// What a block spends on queries and on its part of the join grows with its heads, what it spends on a turn
+// does not: few heads a block, until every multiprocessor has several turns. H200, DeepSeek-V3, us at 16, 32
+// and 64 heads a block: one sequence at 512 positions 8.8, 11.0, 17.0, at 4,096 21.6, 22.2, 24.6, at 8,192
+// 32.0, 27.5, 27.9; eight sequences at 512 positions 15.7, 21.1, 37.9.
 int heads_of_block(Cuda& cuda, const AttendShape& shape, const void* kernel) {
-  const int at_once = blocks_at_once(cuda, kernel, kThreads, kSharedBytes, 1);
-  const auto turns = [&](int heads) {
-    return shape.tokens * ((shape.heads + heads - 1) / heads) *
-           ((shape.capacity + kPositions - 1) / kPositions);
-  };
-  if (turns(16) <= at_once / 2) return 16;
-  return turns(32) <= 2 * at_once ? 32 : kHeads;
+  const int most_turns = 4 * blocks_at_once(cuda, kernel, kThreads, kSharedBytes, 1);
+  const std::int64_t turns_of_line =
+      std::int64_t{shape.tokens} * ((shape.capacity + kPositions - 1) / kPositions);
+  for (const int heads : {16, 32})
+    if ((shape.heads + heads - 1) / heads * turns_of_line <= most_turns) return heads;
+  return kHeads;
 }
 
 template <class Number>

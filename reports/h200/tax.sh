@@ -13,9 +13,9 @@ tax() { timeout 60 "$bench" "$@" >> "$out/tax.txt" 2>> "$out/failed.txt" || echo
 
 : > "$out/tax.txt"
 : > "$out/failed.txt"
-tax qwen3-30b-a3b expert_quant=int4 seconds=0.2 turns=5 inject
-tax deepseek-v2-lite seconds=0.2 turns=5 sequences=8 inject
-tax tiny-moe seconds=0.2 turns=5 inject
+tax qwen3-30b-a3b expert_quant=int4 seconds=0.2 turns=3 inject
+tax deepseek-v2-lite seconds=0.2 turns=3 sequences=8 inject
+tax tiny-moe seconds=0.2 turns=3 inject
 tax tiny-moe seconds=0.3 expert_cache=0.5
 tax deepseek-v2-lite:fold=13 expert_quant=int4 seconds=0.3 expert_cache=0.5
 tax deepseek-v2-lite:fold=13 expert_quant=int4 seconds=0.3 expert_cache=0.5 miss=dma

@@ -137,7 +137,7 @@ TEST_P(CudaAttention, LatentRowsArePlacedAndAttend) {
     for (const Case& c :
          {Case{3, 20, 6, 40}, Case{16, 512, 64, 40}, Case{16, 512, 64, 1500}, Case{16, 512, 64, 700},
           Case{5, 512, 64, 200}, Case{128, 512, 64, 120}, Case{70, 512, 64, 300}, Case{128, 512, 64, 700},
-          Case{128, 512, 64, 3000}, Case{16, 512, 64, 20000}})
+          Case{128, 512, 64, 2000}, Case{128, 512, 64, 3000}, Case{16, 512, 64, 20000}})
       for (const bool is_interleaved : {false, true})
         for (const bool is_one_each : {true, false}) {
           if (c.context >= 3000 && (is_interleaved || !is_one_each)) continue;
