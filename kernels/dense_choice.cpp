@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
+#include "kernels/kernel_path.h"
 #include "kernels/tile_layout.h"
 
 namespace moetune {
@@ -11,6 +15,7 @@ namespace {
 
 std::atomic<std::int64_t> own_products{0};
 std::atomic<std::int64_t> cublas_products{0};
+std::optional<DenseGpu> told;
 
 // What decides is the size of the copy, which is written and read once more however few the tokens are, and
 // how far the own kernels are behind: the farther the fewer rows a matrix has, which goes with its size.
@@ -77,17 +82,27 @@ CublasScratch cublas_scratch(const DenseShape& shape, std::int64_t tokens) {
   return scratch;
 }
 
+void tell_dense_gpu(std::optional<DenseGpu> found) { told = std::move(found); }
+
+OwnKernels own_kernels() {
+  const int major = told ? told->compute_major : compute_major_here();
+  const bool is_portable = kernel_path().is_portable || (major != 0 && major != 9);
+  return is_portable ? OwnKernels::portable : OwnKernels::wgmma;
+}
+
+const std::string& why_no_cublas() { return told ? told->why_no_cublas : cublas_problem_here(); }
+
 DenseCounts dense_counts() { return {own_products, cublas_products}; }
 
 void count_dense(bool is_cublas, int products) { (is_cublas ? cublas_products : own_products) += products; }
 
 #if !MOETUNE_HAS_CUDA
-const std::string& why_no_cublas() {
+const std::string& cublas_problem_here() {
   static const std::string reason = "built without CUDA";
   return reason;
 }
 std::string cublas_name() { return ""; }
-OwnKernels own_kernels() { return OwnKernels::wgmma; }
+int compute_major_here() { return 0; }
 #endif
 
 }  // namespace moetune

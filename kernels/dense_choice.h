@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "kernels/number_type.h"
@@ -20,8 +21,19 @@ struct DenseShape {
   std::int64_t in = 0;
 };
 
-// What cuBLAS is measured against: kernels of wgmma, or those for GPUs that have none. Asks the driver about
-// the first GPU; makes no context. Without one: wgmma.
+// What another process has found out about the first GPU. Whoever only plans for it is told, and opens
+// neither driver nor cuBLAS for what is asked below; nullopt takes that back. Not while others ask.
+struct DenseGpu {
+  int compute_major = 0;      // 9 of "9.0"
+  std::string why_no_cublas;  // empty: it can be used
+};
+void tell_dense_gpu(std::optional<DenseGpu> found);
+// What this process itself finds: opens device files, and cuBLAS.
+int compute_major_here();  // of the first GPU; 0: there is none. Makes no context
+const std::string& cublas_problem_here();
+
+// What cuBLAS is measured against: kernels of wgmma, or those for GPUs that have none. As told, or as
+// found here. Without a GPU: wgmma.
 enum class OwnKernels : std::uint8_t { wgmma, portable };
 OwnKernels own_kernels();
 
@@ -32,7 +44,8 @@ bool cublas_pays(const DenseShape& shape, std::int64_t tokens, OwnKernels own);
 // memory for what lies between them.
 bool cublas_pays_for_ffn(const DenseShape& gate, std::int64_t tokens, OwnKernels own);
 
-// Why cuBLAS cannot be used here, with what would help; empty: it can. Opens it, but makes no context.
+// Why cuBLAS cannot be used here, with what would help; empty: it can. As told, or as found
+// here.
 const std::string& why_no_cublas();
 // "cuBLAS 13.0.2", empty where there is none.
 std::string cublas_name();

@@ -141,16 +141,16 @@ Plans& plans_of(int ordinal) {
 }  // namespace
 
 void cublas_product(Cuda& cuda, const CublasProduct& op) {
-  if (!why_no_cublas().empty()) throw std::runtime_error("cuBLAS: " + why_no_cublas());
+  if (!cublas_problem_here().empty()) throw std::runtime_error("cuBLAS: " + cublas_problem_here());
   plans_of(cuda.state().ordinal).multiply(cuda.state().stream, op);
 }
 
 }  // namespace cuda
 
-const std::string& why_no_cublas() { return cuda::CublasLibrary::get().problem; }
+const std::string& cublas_problem_here() { return cuda::CublasLibrary::get().problem; }
 
 std::string cublas_name() {
-  if (!why_no_cublas().empty()) return "";
+  if (!cublas_problem_here().empty()) return "";
   const std::size_t version = cuda::CublasLibrary::get().version();
   return "cuBLAS " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
@@ -162,14 +162,14 @@ std::string cublas_name() {
 
 namespace moetune {
 
-const std::string& why_no_cublas() {
+const std::string& cublas_problem_here() {
   static const std::string reason = "this program was built without the header of cuBLAS";
   return reason;
 }
 std::string cublas_name() { return ""; }
 
 void cuda::cublas_product(Cuda&, const CublasProduct&) {
-  throw std::runtime_error("cuBLAS: " + why_no_cublas());
+  throw std::runtime_error("cuBLAS: " + cublas_problem_here());
 }
 
 }  // namespace moetune

@@ -78,11 +78,10 @@ void prompt_gemm(Cuda& cuda, NumberType type, PromptGemm op) {
 
 }  // namespace moetune::cuda
 
-moetune::OwnKernels moetune::own_kernels() {
+int moetune::compute_major_here() {
   static const int major = [] {
     int found = 0;
     return cudaDeviceGetAttribute(&found, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess ? found : 0;
   }();
-  const bool is_portable = kernel_path().is_portable || (major != 0 && major != 9);
-  return is_portable ? OwnKernels::portable : OwnKernels::wgmma;
+  return major;
 }

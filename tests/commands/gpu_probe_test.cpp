@@ -30,6 +30,7 @@ GpuAnswer an_h200() {
   report.idle_watts = 76.0;
   report.idle_problem = "";
   report.power_limit_watts = 700.0;
+  report.cublas_problem = "libcublasLt.so.13 is not found";
   return {.gpu = report, .problem = ""};
 }
 GpuAnswer none() { return {.gpu = {}, .problem = "no NVIDIA driver is loaded"}; }

@@ -2,6 +2,9 @@
 // laid out without overlaps.
 #include "kernels/dense_choice.h"
 
+#include <optional>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "kernels/number_type.h"
@@ -51,6 +54,19 @@ TEST(DenseChoice, ScratchHoldsItsParts) {
 TEST(DenseChoice, NamesCublasOrSaysWhyNot) {
   EXPECT_EQ(why_no_cublas().empty(), !cublas_name().empty());
   EXPECT_TRUE(cublas_name().empty() || cublas_name().starts_with("cuBLAS ")) << cublas_name();
+}
+
+// Whoever plans for a GPU without running on it opens neither the driver nor cuBLAS.
+TEST(DenseChoice, WhatAnotherProcessFoundIsTakenForIt) {
+  const std::string here = why_no_cublas();
+  tell_dense_gpu(DenseGpu{.compute_major = 8, .why_no_cublas = "not in this test"});
+  EXPECT_EQ(own_kernels(), OwnKernels::portable);
+  EXPECT_EQ(why_no_cublas(), "not in this test");
+  tell_dense_gpu(DenseGpu{.compute_major = 9, .why_no_cublas = ""});
+  EXPECT_EQ(own_kernels(), OwnKernels::wgmma);
+  EXPECT_EQ(why_no_cublas(), "");
+  tell_dense_gpu(std::nullopt);
+  EXPECT_EQ(why_no_cublas(), here);
 }
 
 }  // namespace

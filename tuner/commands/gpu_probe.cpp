@@ -1,6 +1,7 @@
 #include "tuner/commands/gpu_probe.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
+#include "kernels/dense_choice.h"
 #include "kernels/gpu_health.h"
 #include "kernels/gpu_power.h"
 #include "kernels/gpu_rest.h"
@@ -74,6 +76,7 @@ GpuAnswer look_for_gpu([[maybe_unused]] bool is_ours) {
     report.driver_version = power.driver_version();
     report.power_problem = power.problem();
     report.facts = measure_gpu(0);
+    report.cublas_problem = why_no_cublas();
     return {.gpu = report, .problem = ""};
   } catch (const std::bad_alloc&) {
     return {.gpu = {}, .problem = "the GPU has no memory left for a probe of its speed"};
@@ -100,7 +103,8 @@ double rate(const JsonFields& fields, const char* name) {
 GpuReport report_from_json(const JsonFields& fields) {
   fields.only({"name", "bus_id", "count", "memory_bytes", "free_bytes", "compute_capability",
                "multiprocessors", "driver", "driver_version", "runtime", "read_gb_per_s", "link_gb_per_s",
-               "pageable_gb_per_s", "idle_watts", "idle_problem", "power_limit_watts", "power_problem"});
+               "pageable_gb_per_s", "idle_watts", "idle_problem", "power_limit_watts", "power_problem",
+               "cublas_problem"});
   GpuReport report;
   GpuFacts& facts = report.facts;
   facts.name = fields.text("name");
@@ -120,7 +124,15 @@ GpuReport report_from_json(const JsonFields& fields) {
   report.idle_problem = fields.text("idle_problem");
   report.power_limit_watts = fields.number("power_limit_watts");
   report.power_problem = fields.text("power_problem");
+  report.cublas_problem = fields.text("cublas_problem");
   return report;
+}
+
+DenseGpu dense_gpu(const GpuReport& gpu) {
+  int major = 0;
+  const std::string& text = gpu.facts.compute_capability;
+  std::from_chars(text.data(), text.data() + text.size(), major);
+  return {.compute_major = major, .why_no_cublas = gpu.cublas_problem};
 }
 
 // Until this process ends: whatever it starts from now on has the GPU to itself.
@@ -159,7 +171,8 @@ nlohmann::json to_json_value(const GpuAnswer& answer) {
             {"idle_watts", answer.gpu->idle_watts},
             {"idle_problem", answer.gpu->idle_problem},
             {"power_limit_watts", answer.gpu->power_limit_watts},
-            {"power_problem", answer.gpu->power_problem}}}};
+            {"power_problem", answer.gpu->power_problem},
+            {"cublas_problem", answer.gpu->cublas_problem}}}};
 }
 
 GpuAnswer gpu_answer_from_json(const nlohmann::json& object, const std::string& where) {
@@ -183,6 +196,7 @@ GpuAnswer ask_for_gpu() {
   } catch (const std::exception& error) {
     return {.gpu = {}, .problem = error.what()};
   }
+  if (answer.gpu) tell_dense_gpu(dense_gpu(*answer.gpu));
   return answer;
 }
 

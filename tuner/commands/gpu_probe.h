@@ -24,6 +24,7 @@ struct GpuReport {
   std::string idle_problem;        // why that is not known; empty: it is
   double power_limit_watts = 0.0;  // 0: not known
   std::string power_problem;       // why energy cannot be read; empty: it can
+  std::string cublas_problem;      // why cuBLAS cannot be used; empty: it can
 };
 
 struct GpuAnswer {
@@ -35,8 +36,9 @@ struct GpuAnswer {
 nlohmann::json to_json_value(const GpuAnswer& answer);
 GpuAnswer gpu_answer_from_json(const nlohmann::json& object, const std::string& where);  // throws InputError
 
-// Never throws: a probe that fails is an answer. Without GPU code in this build nothing is started. A GPU is
-// this process's from here on until it ends: where another moetune measures on it, says so and waits.
+// Never throws: a probe that fails is an answer. Without GPU code in this build nothing is started. What the
+// plan of a model's memory asks about the GPU is answered by it from here on (kernels/dense_choice.h). A GPU
+// is this process's from here on until it ends: where another moetune measures on it, says so and waits.
 GpuAnswer ask_for_gpu();
 GpuAnswer answer_of(const std::vector<std::string>& command);  // the same of any program
 

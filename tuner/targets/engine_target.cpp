@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <new>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
+#include "engine/sync_tax/injection.h"
 #include "kernels/device_trace.h"
 #include "kernels/gpu_facts.h"
 #include "tuner/json_fields.h"
@@ -215,7 +217,10 @@ ThrottleCounter EngineTarget::throttle_counter() {
 }
 
 Metrics EngineTarget::timed_metrics(Engine& engine, const ProgressWords& progress) {
-  if (setup_.injected_delay_ms > 0.0)
+  // On a GPU whoever observes also cuts its graphs, which costs every layer far more than a small delay.
+  if (setup_.injected_delay_ms > 0.0 && setup_.device == DeviceKind::cuda)
+    engine.inject({.router_spin_ns = std::llround(1e6 * setup_.injected_delay_ms)});
+  else if (setup_.injected_delay_ms > 0.0)
     engine.observe_routing([delay = std::chrono::duration<double, std::milli>(setup_.injected_delay_ms)](
                                auto&&...) { std::this_thread::sleep_for(delay); });
   const bool counts_energy = power_ && power_->problem().empty();
