@@ -84,19 +84,18 @@ BATCH = "qwen3-30b-a3b, 32 sequences"
 
 
 def batch_step_ms():
-    """Milliseconds of a step and what is to be known of them; none: not measured."""
+    """Milliseconds of a step; None: not measured."""
     path = HERE / "steps.txt"
-    if path.exists():
-        found = re.search(rf"^{BATCH}: decode ([0-9.]+) ms per step,", path.read_text(), re.MULTILINE)
-        if not found:
-            sys.exit(f"{path}: no line '{BATCH}: decode ... ms per step, ...' of decode_bench")
-        return float(found[1]), ""
-    return (metric("qwen3-30b-a3b-32-sequences", "tpot_ms"),
-            " The step is the time per token of a served load, of a build in which that counted no delay by other prompts.")
+    if not path.exists():
+        return None
+    found = re.search(rf"^{BATCH}: decode ([0-9.]+) ms per step,", path.read_text(), re.MULTILINE)
+    if not found:
+        sys.exit(f"{path}: no line '{BATCH}: decode ... ms per step, ...' of decode_bench")
+    return float(found[1])
 
 
 def batch_rows():
-    ms, remark = batch_step_ms()
+    ms = batch_step_ms()
     path = HERE / "ops-qwen3-30b-a3b.json"
     if not ms or not path.exists():
         return
@@ -105,7 +104,7 @@ def batch_rows():
     floor = (layers * results["layer"]["bytes"] + results["head"]["bytes"]) / GB_PER_S / 1e6
     yield ""
     yield (f"32 sequences of qwen3-30b-a3b, bf16, 512 to 576 tokens of context: {ms:.2f} ms a step; floor {floor:.2f} ms, "
-           f"{100 * floor / ms:.0f} %.{remark}")
+           f"{100 * floor / ms:.0f} %.")
 
 
 def prompt_rows():

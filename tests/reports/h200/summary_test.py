@@ -40,15 +40,9 @@ class Summary(unittest.TestCase):
 
     def test_a_step_is_what_decode_bench_measured(self):
         self.ops()
-        self.measured("qwen3-30b-a3b-32-sequences", tpot_ms=40.0)  # of a served load: no longer asked
         self.write("steps.txt", STEPS.format("qwen3-30b-a3b, 1 sequence", 2.5) + STEPS.format(summary.BATCH, 12.5))
         self.assertEqual(self.batch(), "32 sequences of qwen3-30b-a3b, bf16, 512 to 576 tokens of context: 12.50 ms a step; "
                                        "floor 10.00 ms, 80 %.")
-
-    def test_an_older_measurement_is_called_what_it_is(self):
-        self.ops()
-        self.measured("qwen3-30b-a3b-32-sequences", tpot_ms=20.0)
-        self.assertIn("20.00 ms a step; floor 10.00 ms, 50 %. The step is the time per token of a served load", self.batch())
 
     def test_steps_of_something_else_are_refused(self):
         self.ops()
