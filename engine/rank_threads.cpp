@@ -1,5 +1,7 @@
 #include "engine/rank_threads.h"
 
+#include "kernels/core_seat.h"
+
 namespace moetune {
 
 RankThreads::RankThreads(int ranks) {
@@ -17,12 +19,14 @@ RankThreads::~RankThreads() {
 
 void RankThreads::run(const std::function<void(int)>& work, const std::function<void()>& on_failure) {
   if (threads_.empty()) return work(0);
+  take_core_seat();
   {
     const std::lock_guard lock(mutex_);
     work_ = &work;
     on_failure_ = &on_failure;
     working_ = static_cast<int>(threads_.size());
     failure_ = nullptr;
+    first_core_ = core_of_this_thread();
     ++rounds_;
   }
   changed_.notify_all();
@@ -34,12 +38,15 @@ void RankThreads::run(const std::function<void(int)>& work, const std::function<
 
 void RankThreads::serve(int rank) {
   for (std::uint64_t seen = 0;;) {
+    int first_core = -1;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stopping_ || rounds_ != seen; });
       if (stopping_) return;
       seen = rounds_;
+      first_core = first_core_;
     }
+    take_core_seat_of_rank(first_core, rank, static_cast<int>(threads_.size()) + 1);
     call(rank);
     const std::lock_guard lock(mutex_);
     if (--working_ == 0) changed_.notify_all();

@@ -36,6 +36,7 @@ class RankThreads {
   const std::function<void()>* on_failure_ = nullptr;
   std::uint64_t rounds_ = 0;
   int working_ = 0;
+  int first_core_ = -1;  // that rank 0 keeps; -1: none
   bool stopping_ = false;
   std::exception_ptr failure_;
   std::vector<std::thread> threads_;

@@ -6,13 +6,22 @@
 
 namespace moetune {
 
-// From now on every thread that works in a ParallelPool of this process stays on the core, among those the
-// process may use, on which the fewest others sit. For processes that measure and start no other processes:
+// From now on every thread that works in a ParallelPool of this process stays on a core, among those the
+// process may use: who asks for work on the one with the fewest others that ask, who only helps on the one
+// with the fewest of both. For processes that measure and start no other processes:
 // these would inherit the one core.
 void keep_threads_on_cores();
 
-// Takes the calling thread's seat where threads keep their cores and it has none yet. Cheap otherwise.
-void take_core_seat();
+// Takes the calling thread's seat where threads keep their cores and it has none yet. Cheap otherwise. A
+// helper changes seats when somebody who asks has sat down or left since.
+enum class SeatOf { who_asks, a_helper };
+void take_core_seat(SeatOf whom = SeatOf::who_asks);
+
+// For a thread that is rank `rank` of `ranks`, of which rank 0 sits on core `first` (-1: it has no seat, and
+// nothing happens): ranks wait for each other, so that they sit as far from each other as there are cores,
+// whoever else sits there. Two ranks on one core took eight times as long as on two. A thread runs where its
+// maker may until it takes a seat of its own.
+void take_core_seat_of_rank(int first, int rank, int ranks);
 
 // The core the calling thread keeps; -1: none.
 int core_of_this_thread();

@@ -32,7 +32,7 @@ thread_local bool inside_a_piece = false;
 class InsideAPiece {
  public:
   InsideAPiece() {
-    take_core_seat();
+    take_core_seat(SeatOf::a_helper);  // who asked has a seat
     inside_a_piece = true;
   }
   ~InsideAPiece() { inside_a_piece = false; }
@@ -181,7 +181,7 @@ int ParallelPool::threads() const { return impl_->threads; }
 
 void ParallelPool::parallel_for(std::int64_t count, std::int64_t grain, PieceBody body) {
   if (count <= 0) return;
-  take_core_seat();
+  if (!inside_a_piece) take_core_seat();
   if (impl_->threads == 1 || count <= grain || inside_a_piece) {
     body(0, count);
     return;

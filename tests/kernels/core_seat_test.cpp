@@ -70,5 +70,41 @@ TEST(CoreSeatDeathTest, AThreadThatEndsLeavesItsCore) {
       ::testing::ExitedWithCode(0), "");
 }
 
+// Two ranks of a model wait for each other: an idle helper's core is free for one of them.
+TEST(CoreSeatDeathTest, WhoAsksSitsBesideAnIdleHelperAndNotBesideWhoAsks) {
+  if (usable_cores() < 2) GTEST_SKIP() << "one core: all sit on it";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        keep_threads_on_cores();
+        take_core_seat();
+        std::atomic<int> stage = 0;
+        int moved_to = -1;
+        const auto until = [&](int wanted) {
+          while (stage < wanted) std::this_thread::yield();
+        };
+        std::vector<std::thread> helpers;
+        for (int core = 1; core < usable_cores(); ++core)
+          helpers.emplace_back([&, core] {
+            take_core_seat(SeatOf::a_helper);
+            ++stage;
+            until(usable_cores());
+            take_core_seat(SeatOf::a_helper);  // after the other rank has sat down
+            if (core == 1) moved_to = core_of_this_thread();
+          });
+        until(usable_cores() - 1);
+        int other = -1;
+        std::thread([&] {
+          take_core_seat();
+          other = core_of_this_thread();
+          ++stage;
+          for (std::thread& helper : helpers) helper.join();
+        }).join();
+        exit_with(other != core_of_this_thread() && moved_to >= 0 &&
+                  (usable_cores() == 2 || moved_to != other));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace moetune
