@@ -29,7 +29,8 @@ if(TARGET moetune AND NOT CMAKE_CROSSCOMPILING)
 endif()
 
 get_property(test_programs GLOBAL PROPERTY moetune_test_programs)
-list(REMOVE_ITEM test_programs facts_tests)  # plain data: it holds on every machine or on none, and bytes are few
+# Plain data and pure logic: what holds on one machine holds on the next, and the bundle has a limit.
+list(REMOVE_ITEM test_programs facts_tests tuner_tests)
 if(test_programs)
   install(TARGETS ${test_programs} RUNTIME DESTINATION tests COMPONENT tests)
   install(TARGETS fake_nvml fake_driver LIBRARY DESTINATION tests COMPONENT tests)
