@@ -29,6 +29,7 @@ refused "--budget: '-5m'" tune --budget=-5m
 refused "--max-trials: '0'" tune --max-trials 0
 refused "--seed: 'x'" tune --seed x
 refused "--threads: '0'" measure --threads 0
+refused "--threads: '4000'.*1 to [0-9]+" tune --threads 4000
 refused "--device: 'tpu'.*auto, cpu, cuda" measure --device tpu
 refused "--device: 'tpu'.*auto, cpu, cuda" logits --device tpu --tokens 1 --out logits.npy
 refused "--device-memory: '12gigs'.*12GiB" measure --device-memory 12gigs

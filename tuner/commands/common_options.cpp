@@ -10,6 +10,7 @@
 
 #include "engine/facts/error.h"
 #include "kernels/dense_choice.h"
+#include "kernels/parallel_for.h"
 #include "moetune/build_info.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/json_facts.h"
@@ -57,7 +58,7 @@ void add_common_options(CLI::App& command, CommonOptions& common, const TakesOpt
     add_parsed_option(
         command, "--threads", common.threads,
         [](const std::string& flag, const std::string& text) {
-          return parse_whole_number(flag, text, 1, 4096);
+          return parse_whole_number(flag, text, 1, usable_cores());
         },
         "N", "CPU threads (default: all that this process may use)");
   }

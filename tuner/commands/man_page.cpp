@@ -39,7 +39,8 @@ constexpr std::array<std::pair<const char*, const char*>, 3> environment{
       "Where moetune/ keeps reference answers of models, and experts that do not fit into memory; "
       "~/.cache where it is not set."},
      {"MOETUNE_DATA",
-      "Folder with models/, search_spaces/ and profiles/, in place of those beside the program."}}};
+      "Folder with models/, search_spaces/, profiles/ and server_flags/, in place of those beside the "
+      "program."}}};
 constexpr std::array<std::pair<const char*, const char*>, 2> files{
     {{"runs/", "Run directories, in the folder where tune was started; runs/latest is the newest."},
      {"profiles/", "Registry of profiles, prices and hardware; see 'moetune list profiles'."}}};
