@@ -47,9 +47,11 @@ class Seat {
 
   void take(SeatOf whom) {
     Seats& all = seats();
-    if (taken_ && (whom_ == SeatOf::who_asks || whom == SeatOf::a_helper) &&
-        (whom_ == SeatOf::who_asks || seen_ == all.changes.load(std::memory_order_relaxed)))
-      return;
+    const auto is_settled = [&] {  // a helper looks again when those who ask have moved
+      return whom_ == SeatOf::who_asks ||
+             (whom == SeatOf::a_helper && seen_ == all.changes.load(std::memory_order_relaxed));
+    };
+    if (taken_ && is_settled()) return;
     const std::lock_guard lock(all.mutex);
     leave(all);
     const auto emptiest = whom == SeatOf::who_asks
