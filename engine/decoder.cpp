@@ -41,6 +41,15 @@ Tensor wanted_rows(Rank& rank, const Tensor& residual, std::span<const std::int3
   return rows;
 }
 
+// Behind a layer they would keep the op that follows from fetching its weights early, and in front of all
+// they would give those of the first layers time to: what follows here has no weights.
+void nothing(Rank& rank) {
+  for (int i = 0; i < rank.injected.empty_ops; ++i) {
+    const OpScope scope(rank.recorder, Activity::nothing);
+    run(rank.device, Spin{.ns = 0});
+  }
+}
+
 // Final norm and this rank's part of the vocabulary, for rows of the residual stream: (rows, vocabulary
 // part).
 Tensor head(Rank& rank, const Tensor& rows) {
@@ -53,6 +62,7 @@ Tensor head(Rank& rank, const Tensor& rows) {
                .normed = first_rows(rank.scratch.wanted_rows, {count, spec.hidden}),
                .eps = static_cast<float>(spec.rms_eps),
                .parts = {{{.w = rank.weights.head, .y = part}, {}, {}}}});
+  nothing(rank);
   return part;
 }
 
@@ -80,12 +90,6 @@ bool begins_piece(int layer) {
 Tensor layers(Rank& rank, std::int64_t tokens, bool is_one_each) {
   const ModelSpec& spec = *rank.spec;
   const Tensor residual = first_rows(rank.scratch.residual, {tokens, spec.hidden});
-  // In front of everything: behind a layer they would keep the op that follows from fetching its weights
-  // early.
-  for (int i = 0; i < rank.injected.empty_ops; ++i) {
-    const OpScope scope(rank.recorder, Activity::nothing);
-    run(rank.device, Spin{.ns = 0});
-  }
   run(rank, Row::other,
       Embed{.table = rank.weights.embedding, .ids = first_rows(rank.scratch.ids, {tokens}), .y = residual});
   rank.is_one_each = is_one_each;

@@ -1,5 +1,5 @@
-// What recording adds to what a GPU does. Kernels take longer, by an amount that depends on how long they
-// are: chains of kernels of known lengths tell it, with and without recording. Calls that launch a graph take
+// What recording adds to what a GPU does. Kernels take longer, those that do nothing by more than all others:
+// chains of kernels of known lengths tell it, with and without recording. Calls that launch a graph take
 // longer on the host. Start at device_recording_cost().
 #pragma once
 
@@ -22,7 +22,9 @@ struct DeviceRecordingCost {
   std::int64_t added_to(std::int64_t length_ns) const;
 };
 
-// Both of the same chains. A chain that recording made shorter costs nothing.
+// Both of the same chains. Two points: the shortest chain's, and one for all others, from the length of the
+// second shortest on. On an H200 these cost alike, 32 to 42 ns from 0.9 to 4.4 us, and one by one the long
+// ones only add noise: 0.1 % of 8 us is 8 ns. What recording makes shorter costs nothing.
 DeviceRecordingCost device_recording_cost(const ChainTimes& plain, const ChainTimes& recorded);
 
 }  // namespace moetune

@@ -7,7 +7,7 @@
 namespace moetune {
 
 struct Injection {
-  int empty_ops = 0;  // in every step, ops that do nothing: launch gaps
+  int empty_ops = 0;  // behind the head of every step, ops that do nothing: launch gaps
   std::int64_t host_stall_ns =
       0;  // after every decoded step the host waits for the device, then idles so long: synchronisation
   int expert_reads = 1;  // how often every expert is read: compute where it is resident, else expert loading

@@ -14,12 +14,21 @@ TEST(DeviceRecordingCost, IsWhatChainsOfThatLengthTakeMore) {
   EXPECT_EQ(cost.launch_call_ns, 1'600.0);
   EXPECT_EQ(cost.added_to(660), 160);
   EXPECT_EQ(cost.added_to(500), 160);
-  EXPECT_EQ(cost.added_to(1'580), 105);  // half-way to the next
-  EXPECT_EQ(cost.added_to(2'500), 50);
-  EXPECT_EQ(cost.added_to(7'990), 0);  // faster with recording: noise
-  EXPECT_EQ(cost.added_to(1'000'000), 0);
-  EXPECT_EQ(cost.added_to(100), 50);  // no more than half of it
+  // All longer chains together, the longest with a tenth of the weight: (50 - 10 / 10.2) / (1 + 1 / 10.2).
+  EXPECT_EQ(cost.added_to(2'500), 45);
+  EXPECT_EQ(cost.added_to(7'990), 45);
+  EXPECT_EQ(cost.added_to(1'000'000), 45);
+  EXPECT_EQ(cost.added_to(1'580), 102);  // half-way from one to the other
+  EXPECT_EQ(cost.added_to(100), 50);     // no more than half of it
   EXPECT_EQ(cost.added_to(0), 0);
+}
+
+TEST(DeviceRecordingCost, IsNothingWhereRecordingMadeChainsShorter) {
+  const DeviceRecordingCost cost =
+      device_recording_cost({.kernel_ns = {500.0, 1'000.0, 2'000.0}, .launch_call_ns = 1.0},
+                            {.kernel_ns = {490.0, 995.0, 1'990.0}, .launch_call_ns = 1.0});
+  EXPECT_EQ(cost.added_to(490), 0);
+  EXPECT_EQ(cost.added_to(2'000), 0);
 }
 
 TEST(DeviceRecordingCost, IsNothingWhereNothingIsKnown) {
