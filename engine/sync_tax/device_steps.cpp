@@ -90,6 +90,11 @@ class DeviceWork {
     if (begun > ended - ends_ns_.begin()) return std::nullopt;
     return ended == ends_ns_.begin() ? std::numeric_limits<std::int64_t>::min() : *(ended - 1);
   }
+  // When it begins something after that time; at the end of all: never.
+  std::int64_t next_begin(std::int64_t at_ns) const {
+    const auto next = std::ranges::upper_bound(begins_ns_, at_ns);
+    return next == begins_ns_.end() ? std::numeric_limits<std::int64_t>::max() : *next;
+  }
   const std::vector<std::int64_t>& begins_ns() const { return begins_ns_; }
   const std::vector<std::int64_t>& ends_ns() const { return ends_ns_; }
 
@@ -98,8 +103,9 @@ class DeviceWork {
   std::vector<std::int64_t> ends_ns_;
 };
 
-// Beyond what such a call takes without recording, a device that has nothing to do when it returns waits for
-// the recording. While one step runs the next ones are launched: between their kernels nobody waits for that.
+// Beyond what such a call takes without recording, a device that has nothing to do waits for the recording:
+// until the call returns, or until it begins what it was given, where that is sooner. While one step runs the
+// next ones are launched: between their kernels nobody waits for that.
 std::vector<StepInterval> longer_launches(std::span<const DeviceRecord> sorted,
                                           const DeviceRecordingCost& cost) {
   std::vector<StepInterval> intervals;
@@ -108,11 +114,17 @@ std::vector<StepInterval> longer_launches(std::span<const DeviceRecord> sorted,
   const DeviceWork work(sorted);
   for (const DeviceRecord& record : sorted) {
     if (record.kind != Kind::host_call || !is_graph_launch(record.name)) continue;
-    const auto idle_since_ns = work.idle_since(record.end_ns);
-    if (!idle_since_ns) continue;
-    const std::int64_t from_ns = std::max(record.begin_ns + plain_ns, *idle_since_ns);
-    if (from_ns < record.end_ns)
-      intervals.push_back({from_ns, record.end_ns, Activity::recording, Row::other, -1});
+    const std::int64_t due_ns = record.begin_ns + plain_ns;
+    std::int64_t from_ns = due_ns;
+    std::int64_t to_ns = record.end_ns;
+    if (const auto idle_since_ns = work.idle_since(record.end_ns)) {
+      from_ns = std::max(due_ns, *idle_since_ns);
+    } else {
+      const auto idle_when_due = work.idle_since(due_ns);
+      if (!idle_when_due || *idle_when_due > record.begin_ns) continue;
+      to_ns = std::min(to_ns, work.next_begin(due_ns));
+    }
+    if (from_ns < to_ns) intervals.push_back({from_ns, to_ns, Activity::recording, Row::other, -1});
   }
   return intervals;
 }

@@ -157,6 +157,19 @@ TEST(DeviceSteps, WhatRecordingAddedToALaunchIsTakenOutWhereTheDeviceWaitedForIt
   EXPECT_EQ(one.length_ns, 400);
 }
 
+// What was given begins while the call still runs: 70 of the 80 ns before that are the recording's.
+TEST(DeviceSteps, ADeviceThatBeginsBeforeTheLaunchReturnsHasWaitedUntilThen) {
+  const DeviceRecordingCost cost{.kernels = {}, .launch_call_ns = 10.0};
+  const std::vector<DeviceRecord> records = {
+      kernel(0, 10, marked(Mark::run_begins)),  call(0, 60, "cudaStreamSynchronize"),
+      kernel(10, 50, op(Row::attention)),       call(200, 300, "cudaGraphLaunch_v10000"),
+      kernel(280, 400, op(Row::gate_up)),       call(310, 390, "cudaGraphLaunch_v10000"),
+      kernel(400, 410, marked(Mark::step_ends))};
+  const Account one = account_of(steps_of_device(records, decoded(1), {}, cost), 0);
+  EXPECT_EQ(one.recording_ns, 70);
+  EXPECT_EQ(ns(one, Part::synchronisation), 280 - 50 - 70);
+}
+
 TEST(DeviceSteps, CopiesBelongToTheOpThatAskedForThem) {
   const auto copy = [](std::int64_t begin_ns, std::int64_t end_ns, Kind kind, std::uint32_t label) {
     return DeviceRecord{
