@@ -9,7 +9,7 @@
 namespace moetune {
 
 struct Spin {
-  std::int64_t ns = 0;  // at least; 0 on a GPU: a kernel that does nothing
+  std::int64_t ns = 0;  // at least; 0 on a GPU: a kernel that does nothing, a block on every multiprocessor
 };
 void run(Cpu& cpu, const Spin& op);
 void run(Cuda& cuda, const Spin& op);
