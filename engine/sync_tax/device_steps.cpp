@@ -90,10 +90,11 @@ class DeviceWork {
     if (begun > ended - ends_ns_.begin()) return std::nullopt;
     return ended == ends_ns_.begin() ? std::numeric_limits<std::int64_t>::min() : *(ended - 1);
   }
-  // When it begins something after that time; at the end of all: never.
-  std::int64_t next_begin(std::int64_t at_ns) const {
+  // When it next begins something; empty: never.
+  std::optional<std::int64_t> next_begin(std::int64_t at_ns) const {
     const auto next = std::ranges::upper_bound(begins_ns_, at_ns);
-    return next == begins_ns_.end() ? std::numeric_limits<std::int64_t>::max() : *next;
+    if (next == begins_ns_.end()) return std::nullopt;
+    return *next;
   }
   const std::vector<std::int64_t>& begins_ns() const { return begins_ns_; }
   const std::vector<std::int64_t>& ends_ns() const { return ends_ns_; }
@@ -104,8 +105,9 @@ class DeviceWork {
 };
 
 // Beyond what such a call takes without recording, a device that has nothing to do waits for the recording:
-// until the call returns, or until it begins what it was given, where that is sooner. While one step runs the
-// next ones are launched: between their kernels nobody waits for that.
+// what it was given begins later by as much. It lies in front of that, because the clocks of host and device
+// are matched to 10 us only: work that seems to begin before its launch returns has waited for it all the
+// same. While one step runs the next ones are launched: between their kernels nobody waits for that.
 std::vector<StepInterval> longer_launches(std::span<const DeviceRecord> sorted,
                                           const DeviceRecordingCost& cost) {
   std::vector<StepInterval> intervals;
@@ -114,17 +116,18 @@ std::vector<StepInterval> longer_launches(std::span<const DeviceRecord> sorted,
   const DeviceWork work(sorted);
   for (const DeviceRecord& record : sorted) {
     if (record.kind != Kind::host_call || !is_graph_launch(record.name)) continue;
-    const std::int64_t due_ns = record.begin_ns + plain_ns;
-    std::int64_t from_ns = due_ns;
-    std::int64_t to_ns = record.end_ns;
-    if (const auto idle_since_ns = work.idle_since(record.end_ns)) {
-      from_ns = std::max(due_ns, *idle_since_ns);
-    } else {
-      const auto idle_when_due = work.idle_since(due_ns);
-      if (!idle_when_due || *idle_when_due > record.begin_ns) continue;
-      to_ns = std::min(to_ns, work.next_begin(due_ns));
+    std::int64_t idle_at_ns = record.end_ns;
+    auto idle_since_ns = work.idle_since(idle_at_ns);
+    if (!idle_since_ns) {
+      idle_at_ns = record.begin_ns + plain_ns;
+      idle_since_ns = work.idle_since(idle_at_ns);
+      if (!idle_since_ns || *idle_since_ns > record.begin_ns) continue;
     }
-    if (from_ns < to_ns) intervals.push_back({from_ns, to_ns, Activity::recording, Row::other, -1});
+    const auto begins_ns = work.next_begin(idle_at_ns);
+    if (!begins_ns) continue;
+    const std::int64_t longer_ns = record.end_ns - record.begin_ns - plain_ns;
+    const std::int64_t from_ns = std::max(*idle_since_ns, *begins_ns - longer_ns);
+    if (from_ns < *begins_ns) intervals.push_back({from_ns, *begins_ns, Activity::recording, Row::other, -1});
   }
   return intervals;
 }
