@@ -1,6 +1,7 @@
 // Looks at the machine: what a fingerprint says, and how fast memory can be read. Start at probe_hardware().
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "engine/facts/hardware_fingerprint.h"
@@ -14,9 +15,17 @@ HardwareFingerprint probe_hardware(int threads);
 // The same without what takes time to measure: memory_gb_per_s stays 0.
 HardwareFingerprint describe_host(int threads);
 
-// Read rate of main memory in GB/s with that many threads: the best of a few passes over a block beyond every
-// cache but the largest servers' (there it is the rate of their cache, and says so by its height).
-double measured_read_gb_per_s(int threads);
+// What several short measurements of one rate came to.
+struct ReadRate {
+  double gb_per_s = 0.0;  // the best of them: others can only take from it
+  double spread = 0.0;    // 0.1: the worst of them came to 10 % less
+};
+
+// Read rate of main memory with that many threads: the best of a few passes over a block beyond every cache
+// but the largest servers' (there it is the rate of their cache, and says so by its height), measured four
+// times.
+ReadRate measured_read_rate(int threads);
+ReadRate read_rate_of(std::span<const double> gb_per_s);
 
 // The last cache before main memory; 0: the system does not say.
 std::int64_t last_level_cache_bytes();

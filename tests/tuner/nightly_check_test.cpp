@@ -135,6 +135,22 @@ TEST(NightlyCheck, OtherSoftwareIsJudgedByTheTest) {
   EXPECT_EQ(under("build", 1.1).verdict, NightlyVerdict::regression) << "another build is what is checked";
 }
 
+TEST(NightlyCheck, AProbedRateDecidesNothing) {
+  for (const double factor : {1.0, 1.06, 0.9}) {
+    NightlyInput input = night(factor, factor, factor);
+    const NightlyVerdict without = judge_nightly(input).verdict;
+    input.staleness = {.rung = Rung::other_rate,
+                       .differences = {{"memory_gb_per_s", "20 GB/s", "9 GB/s", Rung::other_rate}}};
+    EXPECT_EQ(judge_nightly(input).verdict, without);
+    input.staleness.rung = Rung::other_software;
+    input.staleness.differences.insert(input.staleness.differences.begin(),
+                                       {"driver", "570", "580", Rung::other_software});
+    const NightlyResult result = judge_nightly(input);
+    EXPECT_EQ(result.reason.find("memory_gb_per_s"), std::string::npos) << result.reason;
+    EXPECT_EQ(result.remarks.front().find("'moetune ci' does"), std::string::npos) << result.remarks.front();
+  }
+}
+
 TEST(NightlyCheck, FasterIsOkAndSaysWhatToDo) {
   const NightlyResult result = judge_nightly(night(0.9, 0.9, 0.9));
   EXPECT_EQ(result.verdict, NightlyVerdict::ok);
