@@ -19,6 +19,9 @@ constexpr auto not_known = "not known";
 // The repeats of one probe lie within a tenth of a second, and a neighbour stays for longer: what they show
 // of its noise is the least that there is.
 constexpr double noises = 2.0;
+// A probe that lost so much of itself says nothing: it is 0.01 on a quiet machine of two cores and 0.5 and
+// more beside two busy processes, where the same memory read 3 to 5 GB/s instead of 36.
+constexpr double unsteady = 0.25;
 
 // 0: not measured.
 struct ProbedRate {
@@ -46,6 +49,7 @@ class Comparison {
   }
   void rate(const char* field, const ProbedRate& then, const ProbedRate& now, Rung rung) {
     if (then.gb_per_s <= 0.0 || now.gb_per_s <= 0.0) return;
+    if (std::max(then.spread, now.spread) >= unsteady) return;
     const double apart = std::abs(then.gb_per_s - now.gb_per_s);
     if (apart <= same_rate * std::max(then.gb_per_s, now.gb_per_s)) return;
     if (apart <= noises * (then.noise() + now.noise())) return;

@@ -12,6 +12,7 @@ TEST(ReadRate, IsTheBestOfItsRepeatsAndSaysHowFarTheyLayApart) {
   const ReadRate rate = read_rate_of(std::array{18.0, 20.0, 15.0, 19.0});
   EXPECT_DOUBLE_EQ(rate.gb_per_s, 20.0);
   EXPECT_DOUBLE_EQ(rate.spread, 0.25);
+  EXPECT_DOUBLE_EQ(read_rate_of(std::array{3.0, 3.0}, 0.4).spread, 0.6) << "alike, as others had the cores";
   EXPECT_DOUBLE_EQ(read_rate_of({}).gb_per_s, 0.0);
   EXPECT_DOUBLE_EQ(read_rate_of(std::array{0.0}).spread, 0.0);
 }

@@ -55,6 +55,10 @@ TEST(Staleness, ARateWithinTheNoiseOfItsRepeatsIsNoDifference) {
   here.hardware.memory_gb_per_s = 12.0;
   here.hardware.memory_rate_spread = 0.2;
   EXPECT_EQ(staleness_of(profile, here).rung, Rung::same_box);
+  here.hardware.memory_gb_per_s = 2.0;
+  here.hardware.memory_rate_spread = 0.3;
+  EXPECT_EQ(staleness_of(profile, here).rung, Rung::same_box) << "others had the cores";
+  here.hardware.memory_gb_per_s = 12.0;
   here.hardware.memory_rate_spread = 0.05;
   EXPECT_EQ(staleness_of(profile, here).rung, Rung::other_rate);
 }
