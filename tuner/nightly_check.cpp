@@ -202,8 +202,9 @@ NightlyResult judge_nightly(const NightlyInput& input) {
                   is_beside ? " than with the baseline's program in the same passes" : "");
   const SlowdownVerdict judged = judge_slowdown(slowdown, input.threshold);
   if (judged == SlowdownVerdict::regression) {
-    const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured,
-                                           per_cent(input.threshold), origin_text(input));
+    const std::string beyond =
+        fmt::format("{}: its interval lies above {}, half of the --threshold of {}. {}", measured,
+                    per_cent(half), per_cent(input.threshold), origin_text(input));
     if (runs_under_other_software(input))
       return conclude(
           NightlyVerdict::stale,
