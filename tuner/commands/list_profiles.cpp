@@ -1,46 +1,22 @@
 // moetune list profiles: the registry, and what of it is nearest to this box.
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "engine/data_files.h"
 #include "engine/facts/error.h"
 #include "engine/probe.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/listing.h"
+#include "tuner/commands/profile_registry.h"
 #include "tuner/launch_profile.h"
 #include "tuner/staleness.h"
 
 namespace moetune {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct RegisteredProfile {
-  std::string name;  // <gpu>-x<count>/<model>/<workload>
-  std::string file;
-};
-
-std::vector<RegisteredProfile> registered_profiles() {
-  std::vector<RegisteredProfile> profiles;
-  const std::string folder = profiles_folder();
-  if (folder.empty()) return profiles;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    // Prices, the catalogue and schemas lie elsewhere.
-    const fs::path inside = fs::relative(entry.path(), folder);
-    if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
-        std::distance(inside.begin(), inside.end()) != 3)
-      continue;
-    profiles.push_back({(inside.parent_path() / inside.stem()).string(), entry.path().string()});
-  }
-  std::ranges::sort(profiles, {}, &RegisteredProfile::name);
-  return profiles;
-}
 
 constexpr auto no_profile = "no profile yet: 'moetune tune --save' copies the profile of a run here";
 
