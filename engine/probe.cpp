@@ -3,9 +3,11 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <numeric>
@@ -82,29 +84,60 @@ std::int64_t available_memory_bytes() {
   return words >> kib ? std::min(usable, kib * 1024) : usable;
 }
 
-double measured_read_gb_per_s(int threads) {
+ReadRate read_rate_of(std::span<const double> gb_per_s, double running_share) {
+  if (gb_per_s.empty()) return {};
+  const auto [worst, best] = std::ranges::minmax(gb_per_s);
+  if (best <= 0.0) return {};
+  return {.gb_per_s = best, .spread = 1.0 - std::min(worst / best, std::clamp(running_share, 0.0, 1.0))};
+}
+
+namespace {
+
+std::int64_t thread_cpu_ns() {
+  timespec time = {};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+}  // namespace
+
+ReadRate measured_read_rate(int threads) {
   using Clock = std::chrono::steady_clock;
+  constexpr int repeats = 4;
   constexpr std::int64_t block_bytes = std::int64_t{64} << 20;
   constexpr int passes = 6;
   const std::vector<std::uint64_t> block(static_cast<std::size_t>(block_bytes) / sizeof(std::uint64_t), 1);
   Cpu cpu(threads);
   std::atomic<std::uint64_t> checksum = 0;
-  double best_seconds = std::numeric_limits<double>::max();
-  for (int pass = 0; pass < passes; ++pass) {
-    const Clock::time_point start = Clock::now();
-    cpu.pool().parallel_for(std::ssize(block), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      checksum += std::accumulate(block.begin() + begin, block.begin() + end, std::uint64_t{0});
-    });
-    best_seconds = std::min(best_seconds, std::chrono::duration<double>(Clock::now() - start).count());
+  std::atomic<std::int64_t> running_ns = 0;  // of all pieces
+  std::atomic<std::int64_t> wall_ns = 0;
+  std::array<double, repeats> rates{};
+  for (double& rate : rates) {
+    double best_seconds = std::numeric_limits<double>::max();
+    for (int pass = 0; pass < passes; ++pass) {
+      const Clock::time_point start = Clock::now();
+      cpu.pool().parallel_for(std::ssize(block), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t running_before = thread_cpu_ns();
+        const Clock::time_point piece_start = Clock::now();
+        checksum += std::accumulate(block.begin() + begin, block.begin() + end, std::uint64_t{0});
+        wall_ns += std::chrono::nanoseconds(Clock::now() - piece_start).count();
+        running_ns += thread_cpu_ns() - running_before;
+      });
+      best_seconds = std::min(best_seconds, std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    rate = static_cast<double>(block_bytes) / best_seconds / 1e9;
   }
   // The sum is known: reading it back keeps the compiler from dropping the reads.
-  if (checksum != static_cast<std::uint64_t>(passes) * block.size()) return 0.0;
-  return static_cast<double>(block_bytes) / best_seconds / 1e9;
+  if (checksum != std::uint64_t{repeats} * passes * block.size()) return {};
+  return read_rate_of(
+      rates, static_cast<double>(running_ns) / static_cast<double>(std::max<std::int64_t>(wall_ns, 1)));
 }
 
 HardwareFingerprint probe_hardware(int threads) {
   HardwareFingerprint hardware = describe_host(threads);
-  hardware.memory_gb_per_s = measured_read_gb_per_s(threads);
+  const ReadRate rate = measured_read_rate(threads);
+  hardware.memory_gb_per_s = rate.gb_per_s;
+  hardware.memory_rate_spread = rate.spread;
   return hardware;
 }
 

@@ -171,8 +171,7 @@ std::string measured_text(const Contender& contender, const Objective& objective
   const Measurement& measurement = contender.metrics.at(objective.metric);
   std::string text = value_text(objective.metric, measurement.value);
   if (measurement.low && measurement.high)
-    text += fmt::format(" ({}-{})", number_text(objective.metric, *measurement.low),
-                        number_text(objective.metric, *measurement.high));
+    text += fmt::format(" ({})", interval_text(objective.metric, *measurement.low, *measurement.high));
   return text;
 }
 

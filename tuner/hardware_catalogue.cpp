@@ -83,6 +83,12 @@ const CatalogueBox& box_named(std::span<const CatalogueBox> boxes, const std::st
                    fmt::format("{}", fmt::join(names, ", ")));
 }
 
+BoxPrice price_with_note(const CatalogueBox& box) {
+  BoxPrice price = box.price;
+  if (!box.price_note.empty()) price.source += (price.source.empty() ? "" : "; ") + box.price_note;
+  return price;
+}
+
 const CatalogueBox* find_box(std::span<const CatalogueBox> boxes, const HardwareFingerprint& hardware) {
   const auto found = std::find_if(boxes.begin(), boxes.end(), [&](const CatalogueBox& box) {
     return box.gpu_count == hardware.gpu_count && equal_but_for_case(box.device, hardware.device);

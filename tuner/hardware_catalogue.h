@@ -33,6 +33,8 @@ std::vector<CatalogueBox> load_hardware_catalogue(const std::string& file);  // 
 
 // By name; throws InputError with the names there are, the closest first.
 const CatalogueBox& box_named(std::span<const CatalogueBox> boxes, const std::string& name);
+BoxPrice price_with_note(const CatalogueBox& box);  // the note behind its source
+
 // The box that this hardware is; nullptr: not in the catalogue.
 const CatalogueBox* find_box(std::span<const CatalogueBox> boxes, const HardwareFingerprint& hardware);
 // The boxes closest in memory size and memory rate (distance of the logarithms), without the hardware itself;

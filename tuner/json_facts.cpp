@@ -60,6 +60,7 @@ json to_json_value(const HardwareFingerprint& hardware) {
           {"simd", hardware.simd},
           {"host_bytes", hardware.host_bytes},
           {"memory_gb_per_s", hardware.memory_gb_per_s},
+          {"memory_rate_spread", hardware.memory_rate_spread},
           {"link_gb_per_s", hardware.link_gb_per_s},
           {"interconnect", hardware.interconnect},
           {"driver", hardware.driver},
@@ -75,8 +76,8 @@ json to_json_value(const HardwareFingerprint& hardware) {
 HardwareFingerprint hardware_from_json(const json& object, const std::string& where) {
   const JsonFields fields(object, where);
   fields.only({"device", "gpu_count", "device_bytes", "cpu_name", "cpu_cores", "simd", "host_bytes",
-               "memory_gb_per_s", "link_gb_per_s", "interconnect", "driver", "cuda", "compute_capability",
-               "multiprocessors", "idle_watts", "power_limit_watts", "os", "build"});
+               "memory_gb_per_s", "memory_rate_spread", "link_gb_per_s", "interconnect", "driver", "cuda",
+               "compute_capability", "multiprocessors", "idle_watts", "power_limit_watts", "os", "build"});
   constexpr double fastest_gb_per_s = 1e9;
   constexpr double most_watts = 1e6;
   HardwareFingerprint hardware;
@@ -88,6 +89,8 @@ HardwareFingerprint hardware_from_json(const json& object, const std::string& wh
   hardware.simd = fields.text("simd");
   hardware.host_bytes = fields.integer("host_bytes", 0, INT64_MAX);
   hardware.memory_gb_per_s = number_between(fields, "memory_gb_per_s", 0.0, fastest_gb_per_s);
+  if (fields.has("memory_rate_spread"))
+    hardware.memory_rate_spread = number_between(fields, "memory_rate_spread", 0.0, 1.0);
   hardware.link_gb_per_s = number_between(fields, "link_gb_per_s", 0.0, fastest_gb_per_s);
   hardware.interconnect = fields.text("interconnect");
   hardware.driver = fields.text("driver");

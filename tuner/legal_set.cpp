@@ -1,5 +1,6 @@
 // Which configurations of a space may be proposed. Start at legal_configurations().
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -150,6 +151,12 @@ LegalSet sample(const SearchSpace& space, const Objection& objection) {
 LegalSet legal_configurations(const SearchSpace& space, const Objection& objection) {
   return space.declared_size() > largest_enumerated_space ? sample(space, objection)
                                                           : enumerate(space, objection);
+}
+
+std::int64_t count_with(const LegalSet& legal, const SearchSpace& space, const Configuration& one) {
+  const std::optional<std::uint64_t> rank = space.find(one);
+  const bool is_in = rank && std::ranges::binary_search(legal.ranks, *rank);
+  return std::ssize(legal.ranks) + (is_in ? 0 : 1);
 }
 
 }  // namespace moetune

@@ -138,8 +138,18 @@ std::string rounded(double value) {
   const double size = std::abs(value);
   if (size == 0.0) return "0";
   if (size >= 1e6 || size < 1e-4) return fmt::format("{:.2e}", value);
-  const int digits = std::max(0, 2 - static_cast<int>(std::floor(std::log10(size))));
-  return fmt::format("{:.{}f}", value, digits);
+  const int exponent = static_cast<int>(std::floor(std::log10(size)));
+  const int digits = std::max(0, 2 - exponent);
+  // 0.9996 rounds to 1.00, which has three digits already.
+  const bool carries = size + 0.5 * std::pow(10.0, -digits) >= std::pow(10.0, exponent + 1);
+  return fmt::format("{:.{}f}", value, carries ? std::max(0, digits - 1) : digits);
+}
+
+// Empty: it is no decimal number without an exponent.
+std::optional<int> decimals_of(const std::string& text) {
+  if (text.empty() || text.find_first_not_of("-.0123456789") != std::string::npos) return std::nullopt;
+  const std::size_t point = text.find('.');
+  return point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
 }
 
 struct Written {
@@ -183,6 +193,29 @@ std::string value_text(std::string_view metric, double value) {
 std::string number_text(std::string_view metric, double value) {
   const MetricFacts* facts = find_metric(metric);
   return facts == nullptr ? rounded(value) : written(*facts, value).number;
+}
+
+std::string joined_ends(double low, std::string low_text, double high, std::string high_text,
+                        std::string_view to) {
+  const std::optional<int> of_low = decimals_of(low_text);
+  const std::optional<int> of_high = decimals_of(high_text);
+  if (of_low && of_high && std::abs(*of_low - *of_high) == 1 && low != 0.0 && high != 0.0) {
+    if (*of_low < *of_high)
+      low_text = fmt::format("{:.{}f}", low, *of_high);
+    else
+      high_text = fmt::format("{:.{}f}", high, *of_low);
+  }
+  return low_text + std::string(to) + high_text;
+}
+
+std::string interval_text(std::string_view metric, double low, double high, std::string_view to) {
+  const MetricFacts* facts = find_metric(metric);
+  std::string low_text = number_text(metric, low);
+  std::string high_text = number_text(metric, high);
+  // Shares and bytes are written in another unit than they are counted in.
+  if (facts != nullptr && (facts->unit == "share" || facts->unit == "bytes"))
+    return low_text + std::string(to) + high_text;
+  return joined_ends(low, std::move(low_text), high, std::move(high_text), to);
 }
 
 }  // namespace moetune

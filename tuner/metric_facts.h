@@ -33,5 +33,11 @@ bool is_timed(std::string_view metric);                 // false also where it i
 std::string value_text(std::string_view metric, double value);
 // The number alone, as value_text() rounds it.
 std::string number_text(std::string_view metric, double value);
+// Both ends of an interval so, with as many decimals where they differ by one: "0.990-1.010", not
+// "0.990-1.01".
+std::string interval_text(std::string_view metric, double low, double high, std::string_view to = "-");
+// The same of numbers that are written already, as decimals.
+std::string joined_ends(double low, std::string low_text, double high, std::string high_text,
+                        std::string_view to);
 
 }  // namespace moetune

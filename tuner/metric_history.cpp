@@ -15,6 +15,7 @@
 #include "tuner/launch_profile.h"
 #include "tuner/metric_facts.h"
 #include "tuner/nightly_record.h"
+#include "tuner/statistics.h"
 
 namespace moetune {
 namespace {
@@ -72,6 +73,7 @@ bool is_exact(const std::string& metric, const Measurement& measurement) {
 }
 
 bool is_apart(const std::string& metric, const Measurement& before, const Measurement& after) {
+  if (has_too_few_rounds(before) || has_too_few_rounds(after)) return false;
   if (before.low && before.high && after.low && after.high)
     return *after.low > *before.high || *after.high < *before.low;
   return is_exact(metric, before) && is_exact(metric, after) && before.value != after.value;
@@ -158,6 +160,10 @@ nlohmann::json to_json_value(const History& history) {
   return {{"series", series}, {"left_out", history.left_out}};
 }
 
+bool has_too_few_rounds(const Measurement& measurement) {
+  return measurement.low && measurement.high && !has_known_confidence(measurement);
+}
+
 std::vector<MetricChange> changes_of(const HistorySeries& series, const std::string& metric) {
   std::vector<MetricChange> changes;
   std::optional<std::size_t> last;
@@ -171,7 +177,8 @@ std::vector<MetricChange> changes_of(const HistorySeries& series, const std::str
                          .ratio = before.value == 0.0 ? 0.0 : now->second.value / before.value,
                          .is_beyond_doubt = is_apart(metric, before, now->second)});
     }
-    last = i;
+    // Behind a point that proves nothing a change is still one against the point before it.
+    if (!last || !has_too_few_rounds(now->second)) last = i;
   }
   return changes;
 }

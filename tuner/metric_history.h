@@ -46,7 +46,10 @@ History read_history(const std::string& folder);
 
 nlohmann::json to_json_value(const History& history);
 
-// What happened to a metric from one point to the next that has it.
+// Fewer rounds than have a 95 % interval: its ends are the range of all of them, which proves nothing.
+bool has_too_few_rounds(const Measurement& measurement);
+
+// What happened to a metric at a point that has it, since the last one before it that can be judged by.
 struct MetricChange {
   std::size_t from = 0;  // indices into HistorySeries::points
   std::size_t to = 0;

@@ -99,7 +99,7 @@ std::vector<std::string> remarks_about(const NightlyInput& input) {
   if (!input.points.empty() && input.points.front().since_profile)
     remarks.push_back(fmt::format("Against the numbers of the profile, another night's: {}.",
                                   slowdown_text(*input.points.front().since_profile)));
-  if (!input.staleness.differences.empty()) remarks.push_back(input.staleness.words());
+  if (!input.staleness.differences.empty()) remarks.push_back(input.staleness.words(Asker::check));
   for (const NightlyPoint& point : input.points)
     if (!point.failure.empty() && point.role != NightlyRole::baseline)
       remarks.push_back(fmt::format("The {} could not be measured: {}.", name_of(point.role), point.failure));
@@ -163,7 +163,7 @@ NightlyResult judge_nightly(const NightlyInput& input) {
   };
   if (input.staleness.rung > Rung::other_software)
     return conclude(NightlyVerdict::stale, fmt::format("The baseline was measured elsewhere: {}. {}.",
-                                                       input.staleness.differences_text(),
+                                                       input.staleness.differences_text(Rung::other_software),
                                                        "Nothing measured here can be compared with it"));
   if (!input.other_work.empty())
     return conclude(NightlyVerdict::indeterminate,
@@ -202,21 +202,22 @@ NightlyResult judge_nightly(const NightlyInput& input) {
                   is_beside ? " than with the baseline's program in the same passes" : "");
   const SlowdownVerdict judged = judge_slowdown(slowdown, input.threshold);
   if (judged == SlowdownVerdict::regression) {
-    const std::string beyond = fmt::format("{}, beyond half the threshold of {}. {}", measured,
-                                           per_cent(input.threshold), origin_text(input));
+    const std::string beyond =
+        fmt::format("{}: its interval lies above {}, half of the --threshold of {}. {}", measured,
+                    per_cent(half), per_cent(input.threshold), origin_text(input));
     if (runs_under_other_software(input))
       return conclude(
           NightlyVerdict::stale,
           fmt::format(
               "{} The machine runs under other software than the baseline ({}): its numbers are stale.",
-              beyond, input.staleness.differences_text()));
+              beyond, input.staleness.differences_text(Rung::other_software)));
     return conclude(NightlyVerdict::regression, beyond);
   }
   if (slowdown.interval->high < -half) {
     if (runs_under_other_software(input))
       return conclude(NightlyVerdict::stale,
                       fmt::format("{} under other software than the baseline's ({}): its numbers are stale.",
-                                  measured, input.staleness.differences_text()));
+                                  measured, input.staleness.differences_text(Rung::other_software)));
     result.remarks.push_back(
         "Faster than the baseline: losing that again would not be found. 'moetune ci --retune --out PROFILE' "
         "makes it the new baseline.");

@@ -39,7 +39,9 @@ json to_json_value(const Staleness& staleness) {
   json differences = json::array();
   for (const FieldDifference& difference : staleness.differences)
     differences.push_back({{"field", difference.field}, {"then", difference.then}, {"now", difference.now}});
-  return {{"rung", name_of(staleness.rung)}, {"differences", differences}, {"words", staleness.words()}};
+  return {{"rung", name_of(staleness.rung)},
+          {"differences", differences},
+          {"words", staleness.words(Asker::check)}};
 }
 
 }  // namespace

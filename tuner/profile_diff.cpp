@@ -22,8 +22,7 @@ std::string value_cell(const Evidence* evidence) {
   if (evidence == nullptr) return "";
   std::string text = value_text(evidence->metric, evidence->value);
   if (evidence->low && evidence->high)
-    text += fmt::format(" ({}-{})", number_text(evidence->metric, *evidence->low),
-                        number_text(evidence->metric, *evidence->high));
+    text += fmt::format(" ({})", interval_text(evidence->metric, *evidence->low, *evidence->high));
   return markdown_text(text);
 }
 

@@ -62,7 +62,7 @@ void Progress::clear() {
 std::string progress_line(const TuneStatus& status, int columns) {
   std::string line;
   if (status.final_most > 0) {
-    line = fmt::format("final round, {} of {} turns done", status.final_done, status.final_most);
+    line = fmt::format("final round, {} of at most {} turns done", status.final_done, status.final_most);
   } else {
     line = status.max_trials
                ? fmt::format("{} of {} done", status.trials_done, counted(*status.max_trials, "trial"))

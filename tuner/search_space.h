@@ -107,4 +107,8 @@ LegalSet legal_configurations(
     const SearchSpace& space,
     const std::function<std::optional<std::string>(const Configuration&)>& objection);
 
+// How many configurations are in the set or this one: the default need not be a value of the space, but
+// mostly is, and is not tried twice.
+std::int64_t count_with(const LegalSet& legal, const SearchSpace& space, const Configuration& one);
+
 }  // namespace moetune

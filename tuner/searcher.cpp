@@ -10,6 +10,14 @@ namespace moetune {
 
 std::vector<std::string> searcher_names() { return {"random", "sobol", "exhaustive", "nsga2"}; }
 
+std::string_view searcher_words(std::string_view name) {
+  if (name == "random") return "in random order, none twice";
+  if (name == "sobol") return "spread evenly over the space, for a first look at a large one";
+  if (name == "exhaustive") return "every configuration, in the order of the space; for small ones";
+  if (name == "nsga2") return "breeds the best found so far for all objectives at once; the default";
+  return "";
+}
+
 std::unique_ptr<Searcher> make_searcher(std::string_view name, const SearcherInput& input) {
   if (name == "random") return std::make_unique<RandomSearcher>(input);
   if (name == "sobol") return std::make_unique<SobolSearcher>(input);

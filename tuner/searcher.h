@@ -37,5 +37,6 @@ struct SearcherInput {
 // random, sobol, exhaustive, nsga2. Throws InputError with the accepted names.
 std::unique_ptr<Searcher> make_searcher(std::string_view name, const SearcherInput& input);
 std::vector<std::string> searcher_names();
+std::string_view searcher_words(std::string_view name);  // how it goes about it; empty: there is none such
 
 }  // namespace moetune

@@ -131,14 +131,14 @@ std::string verdict_text(const Slowdown& slowdown, double threshold) {
   const std::string found = fmt::format("{}: {}", name_of(verdict), slowdown_text(slowdown));
   switch (verdict) {
     case SlowdownVerdict::regression:
-      return fmt::format("{} lies above half of {}", found, bound);
+      return fmt::format("{} lies above {:.3g} %, half of {}", found, 50.0 * threshold, bound);
     case SlowdownVerdict::ok:
       return fmt::format("{} lies below {}", found, bound);
     case SlowdownVerdict::indeterminate:
       break;
   }
-  return fmt::format("{} lies neither below {} nor above half of it; about {} rounds would tell", found,
-                     bound, rounds_needed(slowdown, threshold));
+  return fmt::format("{} lies neither below {} nor above {:.3g} %, half of it; about {} rounds would tell",
+                     found, bound, 50.0 * threshold, rounds_needed(slowdown, threshold));
 }
 
 }  // namespace moetune

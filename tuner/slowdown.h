@@ -54,8 +54,8 @@ std::int64_t rounds_to_narrow(std::int64_t rounds, double reach, double wanted);
 // "4.8 % slower (95 % interval 3.9 % to 5.6 % slower, 24 rounds)", "0.3 % faster (95 % interval 1.0 % faster
 // to 0.4 % slower, 24 rounds)"
 std::string slowdown_text(const Slowdown& slowdown);
-// The verdict with its reason: "regression: 4.8 % slower (...) lies above half of the threshold of 5 %",
-// "indeterminate: ...; about 40 rounds would tell".
+// The verdict with its reason: "regression: 4.8 % slower (...) lies above 2.5 %, half of the threshold of 5
+// %", "indeterminate: ...; about 40 rounds would tell".
 std::string verdict_text(const Slowdown& slowdown, double threshold);
 
 }  // namespace moetune

@@ -16,6 +16,20 @@ constexpr double same_memory = 0.05;
 constexpr double same_watts = 0.5;
 constexpr double same_rate = 0.2;
 constexpr auto not_known = "not known";
+// The repeats of one probe lie within a tenth of a second, and a neighbour stays for longer: what they show
+// of its noise is the least that there is.
+constexpr double noises = 2.0;
+// A probe that lost so much of itself says nothing: it is 0.01 on a quiet machine of two cores and 0.5 and
+// more beside two busy processes, where the same memory read 3 to 5 GB/s instead of 36.
+constexpr double unsteady = 0.25;
+
+// 0: not measured.
+struct ProbedRate {
+  double gb_per_s = 0.0;
+  double spread = 0.0;  // share of it by which its repeats lay apart
+
+  double noise() const { return gb_per_s * spread; }
+};
 
 class Comparison {
  public:
@@ -33,10 +47,13 @@ class Comparison {
     add(field, value_text("device_bytes", static_cast<double>(then)),
         value_text("device_bytes", static_cast<double>(now)), rung);
   }
-  // 0: not measured.
-  void rate(const char* field, double then, double now, Rung rung) {
-    if (then <= 0.0 || now <= 0.0 || std::abs(then - now) <= same_rate * std::max(then, now)) return;
-    add(field, fmt::format("{:.0f} GB/s", then), fmt::format("{:.0f} GB/s", now), rung);
+  void rate(const char* field, const ProbedRate& then, const ProbedRate& now, Rung rung) {
+    if (then.gb_per_s <= 0.0 || now.gb_per_s <= 0.0) return;
+    if (std::max(then.spread, now.spread) >= unsteady) return;
+    const double apart = std::abs(then.gb_per_s - now.gb_per_s);
+    if (apart <= same_rate * std::max(then.gb_per_s, now.gb_per_s)) return;
+    if (apart <= noises * (then.noise() + now.noise())) return;
+    add(field, fmt::format("{:.0f} GB/s", then.gb_per_s), fmt::format("{:.0f} GB/s", now.gb_per_s), rung);
   }
   void watts(const char* field, double then, double now, Rung rung) {
     if (then == 0.0 || std::abs(then - now) <= same_watts) return;
@@ -89,8 +106,7 @@ std::string_view trust_text(Rung rung) {
       return "choice and numbers hold as they were measured";
     case Rung::other_rate:
       return "the same parts, but memory or link move bytes at another rate now: the numbers have to be "
-             "checked, and "
-             "'moetune ci' does that";
+             "checked, and 'moetune ci' does that";
     case Rung::other_software:
       return "the choice probably holds, the numbers have to be checked: 'moetune ci' does";
     case Rung::other_size:
@@ -104,22 +120,40 @@ std::string_view trust_text(Rung rung) {
   return "?";
 }
 
+namespace {
+
+// The same where the configuration was just measured again.
+std::string_view trust_text_of_check(Rung rung) {
+  switch (rung) {
+    case Rung::other_rate:
+      return "so says a short probe, which has no part in the verdict: that rests on the times of the "
+             "configurations alone";
+    case Rung::other_software:
+      return "the choice probably holds, and this check measured its numbers again";
+    default:
+      return trust_text(rung);
+  }
+}
+
+}  // namespace
+
 bool Staleness::has(std::string_view field) const {
   return std::ranges::find(differences, field, &FieldDifference::field) != differences.end();
 }
 
-std::string Staleness::differences_text() const {
+std::string Staleness::differences_text(Rung least) const {
   std::string text;
   for (const FieldDifference& difference : differences)
-    text += fmt::format("{}{} {} then, {} now", text.empty() ? "" : "; ", difference.field, difference.then,
-                        difference.now);
+    if (difference.rung >= least)
+      text += fmt::format("{}{} {} then, {} now", text.empty() ? "" : "; ", difference.field, difference.then,
+                          difference.now);
   return text;
 }
 
-std::string Staleness::words() const {
+std::string Staleness::words(Asker asker) const {
   const std::string what =
       capitalized(name_of(rung)) + (differences.empty() ? "" : " (" + differences_text() + ")");
-  return fmt::format("{}: {}.", what, trust_text(rung));
+  return fmt::format("{}: {}.", what, asker == Asker::check ? trust_text_of_check(rung) : trust_text(rung));
 }
 
 Staleness staleness_of(const LaunchProfile& profile, const PresentBox& here) {
@@ -147,8 +181,9 @@ Staleness staleness_of(const LaunchProfile& profile, const PresentBox& here) {
     compare.text("driver", then.driver, now.driver, Rung::other_software);
     compare.text("cuda", then.cuda, now.cuda, Rung::other_software);
   }
-  compare.rate("memory_gb_per_s", then.memory_gb_per_s, now.memory_gb_per_s, Rung::other_rate);
-  if (is_gpu) compare.rate("link_gb_per_s", then.link_gb_per_s, now.link_gb_per_s, Rung::other_rate);
+  compare.rate("memory_gb_per_s", {then.memory_gb_per_s, then.memory_rate_spread},
+               {now.memory_gb_per_s, now.memory_rate_spread}, Rung::other_rate);
+  if (is_gpu) compare.rate("link_gb_per_s", {then.link_gb_per_s}, {now.link_gb_per_s}, Rung::other_rate);
   compare.text("build", then.build, now.build, Rung::other_software);
   compare.text("os", then.os, now.os, Rung::other_software);
   return compare.result();

@@ -30,15 +30,19 @@ struct FieldDifference {
   Rung rung = Rung::same_box;  // that this field alone puts the profile on
 };
 
+// Who wants to know: somebody who is about to use the profile, or a check that measured it again.
+enum class Asker : std::uint8_t { user, check };
+
 struct Staleness {
   Rung rung = Rung::same_box;
   std::vector<FieldDifference> differences;  // the weightiest first
 
   bool has(std::string_view field) const;
-  // "driver 570.86 (CUDA 12.8) then, 580.95 (CUDA 13.0) now; build ..."; empty: nothing differs
-  std::string differences_text() const;
+  // "driver 570.86 (CUDA 12.8) then, 580.95 (CUDA 13.0) now; build ..."; empty: nothing differs.
+  // Only fields that alone would put it on that rung or a worse one.
+  std::string differences_text(Rung least = Rung::same_box) const;
   // Which rung, what differs, and how far to trust the profile: one or two sentences.
-  std::string words() const;
+  std::string words(Asker asker = Asker::user) const;
 };
 
 // What there is now. model_hash: empty where no model is open: then only the box is compared.
@@ -48,7 +52,8 @@ struct PresentBox {
 };
 
 // Fields that only a GPU has are compared only where the profile or this box is one. Rates were measured, and
-// differ from one minute to the next: only a fifth and more counts.
+// differ from one minute to the next: only what is more than a fifth, and more than twice what the repeats of
+// both probes differed by, counts.
 Staleness staleness_of(const LaunchProfile& profile, const PresentBox& here);
 
 // How far a profile on that rung may be trusted, in words.

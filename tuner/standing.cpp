@@ -11,11 +11,8 @@ using Clock = std::chrono::steady_clock;
 
 Standing::Standing(const TuneRequest& request) : request_(request) {
   status_.max_trials = request.max_trials;
-  if (request.legal_configurations) {
-    // One more than the legal set: the default configuration need not be in it.
-    const std::int64_t most = *request.legal_configurations + 1;
-    status_.max_trials = std::min(status_.max_trials.value_or(most), most);
-  }
+  if (const auto most = request.different_configurations)
+    status_.max_trials = std::min(status_.max_trials.value_or(*most), *most);
 }
 
 void Standing::begin_trial(std::int64_t number) {
@@ -34,8 +31,10 @@ void Standing::end_trial(const Trial& trial) {
   improve_best(trial);
 }
 
-void Standing::begin_final_round(std::int64_t most_turns) {
-  status_.final_most = most_turns;
+void Standing::begin_final_round(std::int64_t finalists, const FinalLimits& limits) {
+  status_.final_most = finalists * limits.passes;
+  fewest_turns_ = finalists * limits.fewest;
+  round_limit_seconds_ = limits.seconds;
   if (!status_.best.empty()) status_.best = "of the search " + status_.best;
 }
 
@@ -89,11 +88,16 @@ std::optional<double> Standing::search_seconds_left() const {
   return left;
 }
 
-// By the turns so far; before the first one nothing is known.
+// By the turns so far, as far as the limit lets them be made; the fewest are made whatever they take. Before
+// the first one only the limit is known.
 std::optional<double> Standing::final_seconds_left() const {
-  if (status_.final_done == 0) return std::nullopt;
-  return round_seconds_ / static_cast<double>(status_.final_done) *
-         static_cast<double>(status_.final_most - status_.final_done);
+  if (status_.final_done == 0) return round_limit_seconds_;
+  const double turn = round_seconds_ / static_cast<double>(status_.final_done);
+  const double all = turn * static_cast<double>(status_.final_most - status_.final_done);
+  if (!round_limit_seconds_) return all;
+  const double owed =
+      turn * static_cast<double>(std::max<std::int64_t>(fewest_turns_ - status_.final_done, 0));
+  return std::min(all, std::max(*round_limit_seconds_ - round_seconds_, owed));
 }
 
 void Standing::improve_best(const Trial& trial) {

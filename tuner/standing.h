@@ -21,7 +21,7 @@ class Standing {
   void begin_trial(std::int64_t number);
   void end_trial(const Trial& trial);
 
-  void begin_final_round(std::int64_t most_turns);
+  void begin_final_round(std::int64_t finalists, const FinalLimits& limits);
   // A turn that the log holds, of this round or of an older one that its search has outgrown.
   void add_turn(const Trial& trial, bool is_of_this_round);
   void improve_best(const FinalRound& round);
@@ -39,6 +39,8 @@ class Standing {
   double search_seconds_ = 0.0;
   double final_seconds_ = 0.0;  // of all final rounds
   double round_seconds_ = 0.0;  // of this one
+  std::int64_t fewest_turns_ = 0;
+  std::optional<double> round_limit_seconds_;
   std::int64_t measured_ = 0;
   std::optional<double> best_;
   std::chrono::steady_clock::time_point trial_began_;

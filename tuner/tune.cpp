@@ -137,7 +137,7 @@ bool measure_again(const TuneRequest& request, TrialLog& log, const TrialRunnerS
   if (finalists.empty()) return true;
   const FinalLimits limits =
       request.final_limits.value_or(limits_of_budget(request, standing.search_seconds()));
-  standing.begin_final_round(std::ssize(finalists) * limits.passes);
+  standing.begin_final_round(std::ssize(finalists), limits);
   const auto show_standing = [&] {
     if (const auto round = final_round(finalists, after, log.measured_again(), request.objectives.front()))
       standing.improve_best(*round);

@@ -22,7 +22,7 @@ namespace moetune {
 struct TuneStatus {
   std::int64_t trial = 0;  // the one running now
   std::int64_t trials_done = 0;
-  std::optional<std::int64_t> max_trials;  // the smaller of the limit and the legal set, when there is one
+  std::optional<std::int64_t> max_trials;  // the smaller of the limit and all there are, when there is one
   // "3.21 tpot_ms (trial 7)"; in the final round "trial 7, 14 % under trial 0 (95 % interval 12 % to 16 %)",
   // as soon as there are passes enough; empty: none yet.
   std::string best;
@@ -47,7 +47,7 @@ struct TuneRequest {
       budget_seconds;  // of measuring time, with that of earlier sittings; no trial starts after it. A share
                        // of it is kept for the final round, if there is to be one
   std::optional<std::int64_t>
-      legal_configurations;  // size of the legal set, for the estimate of the time left
+      different_configurations;  // that there are to try, the default one among them; for the time left
   // Which trials of the search the final round measures again; a pure function. May be empty: no final round.
   std::function<std::vector<std::int64_t>(std::span<const Trial>)> finalists;
   nlohmann::json timing_setup;  // for its workers

@@ -1,5 +1,8 @@
 #include "tuner/commands/tax_text.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/message_of.h"
@@ -62,9 +65,33 @@ TEST(TaxText, AWholeTaskHasTheNamesOfTrials) {
             "The whole task: 1.000 ms (task_ms of a trial), of it tax 0.2500 ms, 25.0 % (task_tax_ms).");
 }
 
+PhaseTax phase() {
+  PhaseTax made;
+  made.typical = breakdown();
+  made.token_spread = RunSpread{.ns = {0.98e6, 1.0004e6}, .runs = 9};
+  made.tax_spread = RunSpread{.ns = {2.4e5, 2.7e5}, .runs = 2, .is_range = true};
+  return made;
+}
+
+TEST(TaxText, SweptNumbersHaveTheirIntervals) {
+  const SweepPoint point{.value = 4, .objection = "", .decode = phase(), .prefill = phase()};
+  const std::string text = sweep_table("sequences", {point});
+  EXPECT_TRUE(has_text(text, "1.000 (0.980-1.000)  0.2500 (0.2400-0.2700, r)  25.0 %")) << text;
+  EXPECT_TRUE(has_text(text, "step ms"));
+  EXPECT_TRUE(has_text(text, "prompt ms"));
+  const nlohmann::json decode = to_json_value({point}, "sequences")[0]["decode"];
+  EXPECT_DOUBLE_EQ(decode["token_interval"]["low_ms"].get<double>(), 0.98);
+  EXPECT_EQ(decode["token_interval"]["runs"], 9);
+  EXPECT_EQ(decode["tax_interval"]["is_range"], true);
+  std::size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  EXPECT_LE(widest, 80U) << text;
+}
+
 TEST(TaxText, SweepSaysWhatDoesNotFit) {
-  SweepPoint fits{.value = 1, .objection = "", .decode = breakdown(), .prefill = breakdown()};
-  SweepPoint too_large{.value = 32, .objection = "does not fit", .decode = {}, .prefill = {}};
+  const SweepPoint fits{.value = 1, .objection = "", .decode = phase(), .prefill = phase()};
+  const SweepPoint too_large{.value = 32, .objection = "does not fit", .decode = {}, .prefill = {}};
   const std::string text = sweep_table("sequences", {fits, too_large});
   EXPECT_TRUE(has_text(text, "does not fit"));
   EXPECT_TRUE(has_text(text, "25.0 %  #####"));

@@ -43,6 +43,17 @@ for what in models spaces workloads profiles knobs metrics searchers hardware se
 done
 expect_exit 0 "$MOETUNE" list models
 expect_in out.txt '^tiny-moe +5 +32 +8 +bf16'
+# A line each, which says more than a name.
+expect_exit 0 "$MOETUNE" list servers
+[[ $(sed '/^$/q' out.txt | grep -c '^ ') == 0 ]] || fail "a server takes more than a line"
+expect_exit 0 "$MOETUNE" list searchers
+expect_in out.txt '^nsga2 +breeds .* the default$'
+expect_exit 0 "$MOETUNE" list profiles
+expect_in out.txt '^cpu/tiny-moe/chat +20[0-9-]+ +[0-9.]+ ms per token +[0-9]+$'
+expect_exit 0 "$MOETUNE" list profiles --hardware cpu
+expect_in out.txt '^cpu/tiny-moe/chat '
+expect_in out.txt '^Nearest to this box: '
+[[ $(wc -L < out.txt) -le 80 && $(wc -l < out.txt) -le 40 ]] || fail "list profiles --hardware is no longer a page"
 
 # Single ops, against what memory here reaches.
 expect_exit 0 "$MOETUNE" measure --op moe,attention,head --tokens 1,3 --runs 6 --device cpu

@@ -140,6 +140,16 @@ assert error in predicted["remark"] and "MEASURED ON A CPU" in predicted["remark
 assert predicted["recommended"]["configuration"]["router"] == "gpu", predicted["recommended"]["configuration"]
 assert predicted["heading"].endswith(" (predicted)"), predicted["heading"]
 PY
+# Beside its own measurement no money is made of a prediction, and the sources of its prices are said once.
+expect_exit 0 "$MOETUNE" compare nvidia-h200-x1/tiny-moe/chat --with h200-sxm --json
+python3 - <<'PY' || fail "a prediction is priced beside its measurement"
+import json
+document = json.load(open("out.txt"))
+measured, predicted = document["boxes"]
+assert measured["recommended"]["usd_per_mtok"] and not predicted["recommended"]["usd_per_mtok"], document
+assert predicted["price"] == measured["price"], (predicted["price"], measured["price"])
+assert sum(remark.startswith("Prices of") for remark in document["remarks"]) == 1, document["remarks"]
+PY
 # --with takes one name: what stands behind it is a profile.
 expect_exit 0 "$MOETUNE" compare --with h200-sxm real
 expect_in out.txt '\(predicted\)'

@@ -5,6 +5,7 @@ source "$(dirname "$0")/support/flow.sh"
 expect_exit 0 "$MOETUNE" doctor --quick
 expect_in out.txt '^cores '
 expect_in out.txt 'p99 jumps, on one card'
+expect_in out.txt '^What is often complained about'
 [[ $(wc -L < out.txt) -le 80 ]] || fail "a line of doctor is longer than 80 columns"
 expect_exit 0 "$MOETUNE" doctor --quick --json
 cp out.txt box.json
@@ -28,6 +29,14 @@ expect_exit 0 run d --box quiet.json
 
 expect_exit 2 "$MOETUNE" doctor --model x
 expect_exit 2 "$MOETUNE" doctor --url 'ftp://x'
+# What there is none of is said in a word.
+echo '{"swap_bytes": 0, "memory_kills": 2}' > plain.json
+expect_exit 0 "$MOETUNE" doctor --box plain.json
+expect_in out.txt '^swap +none$'
+expect_in out.txt '^out of memory +2 processes were killed for it$'
+expect_in out.txt 'this box has no GPU'
+! grep -q '^NCCL' out.txt || fail "NCCL of a box without a GPU"
+
 echo '{"gpu": 1}' > bad.json
 expect_exit 2 "$MOETUNE" doctor --box bad.json
 expect_in err.txt 'gpu'

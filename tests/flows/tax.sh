@@ -45,6 +45,7 @@ code=0
 "$MOETUNE" tax --budget 0.1s --no-dense --sweep --workload ./short.json > out.txt 2> err.txt || code=$?
 [[ $code == 0 || $code == 5 ]] || { cat err.txt >&2; fail "exit code $code"; }
 expect_in err.txt '^sweep: 9 points, each of at least 7 runs, whatever --budget says: about [0-9]+ s$'
+expect_in out.txt '^In brackets: the 95 % interval'
 
 traces=$MOETUNE_SOURCE_DIR/tests/traces
 for file in nsys.sqlite torch_cuda.json.gz; do

@@ -46,6 +46,14 @@ TEST_F(TaxRun, PartsAddUpToTheTimeOfPlainTokens) {
   EXPECT_EQ(result.recorded_runs, 2);
   expect_adds_up(result.decode.typical);
   expect_adds_up(result.prefill.typical);
+  for (const PhaseTax* phase : {&result.decode, &result.prefill}) {
+    ASSERT_TRUE(phase->token_spread && phase->tax_spread);
+    EXPECT_TRUE(phase->token_spread->is_range) << "of two runs";
+    EXPECT_LE(phase->token_spread->ns.low, phase->typical.token_ns);
+    EXPECT_GE(phase->token_spread->ns.high, phase->typical.token_ns);
+    EXPECT_LE(phase->tax_spread->ns.low, phase->typical.tax_ns());
+    EXPECT_GE(phase->tax_spread->ns.high, phase->typical.tax_ns());
+  }
   EXPECT_TRUE(result.rounds.empty());
   // 2 recorded runs of 29 steps: too few for a slowest hundredth.
   EXPECT_FALSE(result.decode.slowest);

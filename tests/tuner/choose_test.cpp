@@ -198,7 +198,7 @@ TEST(Choose, MoreMayBeBetter) {
   const Recommendation choice = run.choice();
   EXPECT_EQ(choice.trial, 1);
   EXPECT_TRUE(has_text(choice.reason,
-                       "top_k 7: 120 tokens/s (119-121), 20 % over the default's 100 tokens/s (99.0-101)"));
+                       "top_k 7: 120 tokens/s (119-121), 20 % over the default's 100 tokens/s (99.0-101.0)"));
 }
 
 TEST(Choose, WithoutADefaultTheBestOfTheRest) {

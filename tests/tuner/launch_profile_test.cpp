@@ -43,6 +43,7 @@ LaunchProfile made() {
   context.hardware.device = "cpu";
   context.hardware.device_bytes = std::int64_t{8} << 30;
   context.hardware.memory_gb_per_s = 23.4;
+  context.hardware.memory_rate_spread = 0.25;
   context.hardware.compute_capability = "9.0";
   context.hardware.multiprocessors = 132;
   context.hardware.idle_watts = 75.5;
@@ -112,6 +113,7 @@ TEST(LaunchProfile, ComesBackFromItsFile) {
   EXPECT_EQ(back.workload.tool_gap_seconds, 0.5);
   EXPECT_EQ(back.workload.slo.metric, "task_tax");
   EXPECT_EQ(back.hardware.memory_gb_per_s, 23.4);
+  EXPECT_EQ(back.hardware.memory_rate_spread, 0.25);
   EXPECT_EQ(back.hardware.compute_capability, "9.0");
   EXPECT_EQ(back.hardware.multiprocessors, 132);
   EXPECT_EQ(back.hardware.idle_watts, 75.5);

@@ -47,6 +47,18 @@ TEST(LegalSet, CountsWhatTheHardwareRemoves) {
   expect_adds_up(legal);
 }
 
+TEST(LegalSet, TheDefaultIsCountedOnceWhetherItIsOfTheSpaceOrNot) {
+  const SearchSpace space = space_of({numbers("top_k", 4)});
+  const LegalSet legal =
+      legal_configurations(space, [](const Configuration& configuration) -> std::optional<std::string> {
+        if (configuration.values.at("top_k") == "0") return "no expert at all";
+        return std::nullopt;
+      });
+  EXPECT_EQ(count_with(legal, space, {{{"top_k", "2"}}}), 3);
+  EXPECT_EQ(count_with(legal, space, {{{"top_k", "0"}}}), 4) << "of the space, but not legal";
+  EXPECT_EQ(count_with(legal, space, {{{"top_k", "9"}}}), 4);
+}
+
 // The plainest enumeration: canonicalise every configuration, keep each once.
 std::vector<std::uint64_t> by_brute_force(const SearchSpace& space) {
   std::set<std::uint64_t> ranks;

@@ -79,6 +79,30 @@ TEST(MetricHistory, ATimeThatWasTakenOnceProvesNoChange) {
   }
 }
 
+// Two rounds have a range, no interval: neither is a change from them one, nor one to them; the change behind
+// them is.
+TEST(MetricHistory, TooFewRoundsProveNoChange) {
+  History history;
+  HistoryPoint first = point("2026-11-01T00:00:00Z", 1.0, 0.05);
+  HistoryPoint hasty = point("2026-11-02T00:00:00Z", 1.3, 0.05);
+  HistoryPoint last = point("2026-11-03T00:00:00Z", 1.3, 0.05);
+  first.metrics["tpot_ms"].processes = last.metrics["tpot_ms"].processes = 9;
+  hasty.metrics["tpot_ms"].processes = 2;
+  history.series = history_of({first, hasty, last});
+  const auto changes = changes_of(history.series.at(0), "tpot_ms");
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_FALSE(changes[0].is_beyond_doubt);
+  EXPECT_TRUE(changes[1].is_beyond_doubt);
+  EXPECT_EQ(changes[1].from, 0U);
+  const std::string text = draw_history(history);
+  EXPECT_TRUE(has_text(text, "|  (2 rounds)\n")) << text;
+  EXPECT_TRUE(has_text(text, "|  <- +30.0 %\n")) << text;
+  EXPECT_TRUE(has_text(text, "too few to judge a change by, so none is marked")) << text;
+  EXPECT_TRUE(has_text(history_markdown(history), "too few to judge a change by"));
+  history.series = history_of({first, last});
+  EXPECT_FALSE(has_text(draw_history(history), "too few to judge"));
+}
+
 TEST(MetricHistory, IsDrawnToScaleWithItsMarks) {
   History history;
   HistoryPoint night = point("2026-11-03T00:00:00Z", 1.2, 0.05, "0.1.0 b");

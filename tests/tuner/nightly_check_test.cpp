@@ -79,6 +79,9 @@ TEST(NightlyCheck, AnIntervalAboveHalfTheThresholdIsARegressionThatSaysWhereItIs
   const NightlyResult alone = judge_nightly(night(1.06, 1.0, 1.0));
   EXPECT_EQ(alone.verdict, NightlyVerdict::regression);
   EXPECT_NE(alone.reason.find("The canaries are not slower"), std::string::npos) << alone.reason;
+  EXPECT_NE(alone.reason.find(": its interval lies above 2.5 %, half of the --threshold of 5 %."),
+            std::string::npos)
+      << alone.reason;
   const NightlyResult all = judge_nightly(night(1.06, 1.06, 1.07));
   EXPECT_EQ(all.verdict, NightlyVerdict::regression);
   EXPECT_NE(all.reason.find("The canaries are slower as well"), std::string::npos) << all.reason;
@@ -133,6 +136,22 @@ TEST(NightlyCheck, OtherSoftwareIsJudgedByTheTest) {
       EXPECT_NE(moved.reason.find(std::string(field) + " a then, b now"), std::string::npos) << moved.reason;
     }
   EXPECT_EQ(under("build", 1.1).verdict, NightlyVerdict::regression) << "another build is what is checked";
+}
+
+TEST(NightlyCheck, AProbedRateDecidesNothing) {
+  for (const double factor : {1.0, 1.06, 0.9}) {
+    NightlyInput input = night(factor, factor, factor);
+    const NightlyVerdict without = judge_nightly(input).verdict;
+    input.staleness = {.rung = Rung::other_rate,
+                       .differences = {{"memory_gb_per_s", "20 GB/s", "9 GB/s", Rung::other_rate}}};
+    EXPECT_EQ(judge_nightly(input).verdict, without);
+    input.staleness.rung = Rung::other_software;
+    input.staleness.differences.insert(input.staleness.differences.begin(),
+                                       {"driver", "570", "580", Rung::other_software});
+    const NightlyResult result = judge_nightly(input);
+    EXPECT_EQ(result.reason.find("memory_gb_per_s"), std::string::npos) << result.reason;
+    EXPECT_EQ(result.remarks.front().find("'moetune ci' does"), std::string::npos) << result.remarks.front();
+  }
 }
 
 TEST(NightlyCheck, FasterIsOkAndSaysWhatToDo) {

@@ -66,6 +66,8 @@ TEST(ValuesOf, AreEmptyForAFailedOrIncompleteTrial) {
 
 TEST(MetricFacts, WriteValuesForPeople) {
   EXPECT_EQ(value_text("tpot_ms", 0.41234), "0.412 ms per token");
+  EXPECT_EQ(value_text("tpot_ms", 0.9996), "1.00 ms per token") << "three digits, not four";
+  EXPECT_EQ(value_text("tpot_ms", 9.997), "10.0 ms per token");
   EXPECT_EQ(value_text("tpot_ms", 12.34), "12.3 ms per token");
   EXPECT_EQ(value_text("tpot_ms", 1234.5), "1234 ms per token");
   EXPECT_EQ(value_text("kl_mean", 0.00812), "0.00812 nats");
@@ -77,6 +79,17 @@ TEST(MetricFacts, WriteValuesForPeople) {
   EXPECT_EQ(value_text("perplexity_ratio", 1.0123), "1.01x");
   EXPECT_EQ(value_text("no_such_metric", 2.0), "no_such_metric 2.00");
   EXPECT_EQ(number_text("device_bytes", 13841203.0), "13.2");
+}
+
+// Both ends of an interval have as many decimals, unless they are of quite another size.
+TEST(IntervalText, EndsHaveTheSameDecimals) {
+  EXPECT_EQ(interval_text("tpot_ms", 0.9996, 1.003), "1.00-1.00");
+  EXPECT_EQ(interval_text("tpot_ms", 0.99, 1.01), "0.990-1.010");
+  EXPECT_EQ(interval_text("tokens_per_s", 99.4, 101.2, " - "), "99.4 - 101.2");
+  EXPECT_EQ(interval_text("tpot_ms", 0.0123, 4.2), "0.0123-4.20");
+  EXPECT_EQ(interval_text("kl_mean", 0.0, 0.0123), "0-0.0123");
+  EXPECT_EQ(interval_text("top1_agreement", 0.97, 1.0), "97.0-100.0");
+  EXPECT_EQ(interval_text("device_bytes", 9.5 * 1048576.0, 10.5 * 1048576.0), "9.50-10.5");
 }
 
 }  // namespace

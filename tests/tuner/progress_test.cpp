@@ -54,7 +54,7 @@ TEST(Progress, SaysWhereTheSearchStands) {
   in_final.final_done = 5;
   in_final.final_most = 36;
   EXPECT_EQ(progress_line(in_final, 200),
-            "final round, 5 of 36 turns done | best 3.21 tpot_ms (trial 7) | 4 min left | "
+            "final round, 5 of at most 36 turns done | best 3.21 tpot_ms (trial 7) | 4 min left | "
             "measuring 12/40");
   TuneStatus hostile = example_status();
   hostile.doing = "a\n\x1b[2J";

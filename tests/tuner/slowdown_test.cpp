@@ -138,12 +138,12 @@ TEST(SlowdownText, SaysItInWords) {
   EXPECT_EQ(slowdown_text({.value = 0.01, .interval = {}, .rounds = 1}),
             "1.0 % slower (no 95 % interval, 1 round)");
   EXPECT_EQ(verdict_text(with(0.048, 0.039, 0.056, 24), threshold),
-            "regression: 4.8 % slower (95 % interval 3.9 % to 5.6 % slower, 24 rounds) lies above half of "
-            "the threshold of 5 %");
+            "regression: 4.8 % slower (95 % interval 3.9 % to 5.6 % slower, 24 rounds) lies above "
+            "2.5 %, half of the threshold of 5 %");
   EXPECT_EQ(verdict_text(with(0.0, -0.06, 0.06), threshold),
             "indeterminate: 0.0 % slower (95 % interval 6.0 % faster to 6.0 % slower, 20 rounds) lies "
             "neither below the "
-            "threshold of 5 % nor above half of it; about 29 rounds would tell");
+            "threshold of 5 % nor above 2.5 %, half of it; about 29 rounds would tell");
 }
 
 // An injected slowdown of the threshold is found, and none is not, under noise that 30 rounds can see

@@ -46,6 +46,38 @@ TEST(Staleness, NothingDiffersOnTheSameBox) {
   EXPECT_EQ(staleness.words(), "Same box: choice and numbers hold as they were measured.");
 }
 
+// A probe whose own repeats lay that far apart says nothing about the box; a steady one does.
+TEST(Staleness, ARateWithinTheNoiseOfItsRepeatsIsNoDifference) {
+  LaunchProfile profile = profile_of_gpu();
+  profile.hardware.memory_gb_per_s = 20.0;
+  profile.hardware.memory_rate_spread = 0.1;
+  PresentBox here = same_box(profile);
+  here.hardware.memory_gb_per_s = 12.0;
+  here.hardware.memory_rate_spread = 0.2;
+  EXPECT_EQ(staleness_of(profile, here).rung, Rung::same_box);
+  here.hardware.memory_gb_per_s = 2.0;
+  here.hardware.memory_rate_spread = 0.3;
+  EXPECT_EQ(staleness_of(profile, here).rung, Rung::same_box) << "others had the cores";
+  here.hardware.memory_gb_per_s = 12.0;
+  here.hardware.memory_rate_spread = 0.05;
+  EXPECT_EQ(staleness_of(profile, here).rung, Rung::other_rate);
+}
+
+// Nobody is told to run the check who reads what it says.
+TEST(Staleness, ACheckSpeaksOfItself) {
+  const LaunchProfile profile = profile_of_gpu();
+  PresentBox here = same_box(profile);
+  here.hardware.memory_gb_per_s = 2000.0;
+  EXPECT_EQ(staleness_of(profile, here).words(Asker::check),
+            "Other rate (memory_gb_per_s 4000 GB/s then, 2000 GB/s now): so says a short probe, which has no "
+            "part in the verdict: that rests on the times of the configurations alone.");
+  here.hardware.build = "0.1.0 def";
+  const Staleness staleness = staleness_of(profile, here);
+  EXPECT_EQ(staleness.words(Asker::check).find("moetune ci"), std::string::npos);
+  EXPECT_NE(staleness.words().find("moetune ci"), std::string::npos);
+  EXPECT_EQ(staleness.differences_text(Rung::other_software), "build 0.1.0 abc then, 0.1.0 def now");
+}
+
 struct Change {
   const char* field;
   Rung rung;

@@ -203,6 +203,45 @@ TEST(Standing, WhatTheOthersAreMeasuredAgainstIsTheBestWhereNothingBeatsIt) {
   EXPECT_EQ(best, "trial 1, 20 % under trial 0");
 }
 
+// Twenty passes of turns that take 3 s do not fit into a limit of 5 s: no more than that is left of it, and
+// what the fewest passes still take.
+TEST(Standing, NoMoreTimeIsLeftThanTheLimitOfTheFinalRoundLeaves) {
+  const std::vector<Objective> objectives = objectives_named("tpot_ms");
+  TuneRequest request;
+  request.objectives = objectives;
+  request.budget_seconds = 20.0;
+  std::optional<double> left;
+  request.on_status = [&](const TuneStatus& status) { left = status.seconds_left; };
+  Standing standing(request);
+  standing.begin_final_round(2, {.passes = 20, .fewest = 2, .seconds = 5.0});
+  standing.show();
+  EXPECT_EQ(left, 5.0);
+  Trial turn;
+  turn.seconds = 1.0;
+  standing.add_turn(turn, true);
+  standing.show();
+  EXPECT_EQ(left, 4.0);
+  turn.seconds = 5.0;
+  standing.add_turn(turn, true);
+  standing.show();
+  EXPECT_EQ(left, 6.0) << "two more turns of 3 s are owed";
+}
+
+TEST(Standing, TheSmallerOfLimitAndConfigurationsIsCountedTo) {
+  TuneRequest request;
+  request.different_configurations = 24;
+  std::optional<std::int64_t> most;
+  request.on_status = [&](const TuneStatus& status) { most = status.max_trials; };
+  Standing(request).show();
+  EXPECT_EQ(most, 24);
+  request.max_trials = 30;
+  Standing(request).show();
+  EXPECT_EQ(most, 24);
+  request.max_trials = 3;
+  Standing(request).show();
+  EXPECT_EQ(most, 3);
+}
+
 TEST_F(FinalRoundTest, SaysHowFarItIs) {
   std::int64_t last = -1;
   std::optional<double> left;

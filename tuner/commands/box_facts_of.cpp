@@ -51,7 +51,7 @@ bool has_sign_of_gpu() {
 }
 
 void measure_rates(BoxFacts& box) {
-  box.host_gb_per_s = measured_read_gb_per_s(0);
+  box.host_gb_per_s = measured_read_rate(0).gb_per_s;
   if (box.gpus.empty() || !build_info::has_cuda) return;
   const GpuAnswer answer = ask_for_gpu();
   if (!answer.gpu) {

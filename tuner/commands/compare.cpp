@@ -13,9 +13,11 @@
 #include "engine/data_files.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/measured_before.h"
 #include "tuner/commands/partial_file.h"
 #include "tuner/commands/predicted_box.h"
 #include "tuner/commands/profile_argument.h"
+#include "tuner/commands/profile_registry.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/side_by_side.h"
 #include "tuner/commands/table.h"
@@ -85,7 +87,7 @@ std::vector<CatalogueBox> catalogue() {
 
 // What somebody brought comes first, part by part; then what the catalogue says.
 BoxPrice price_of(const HardwareFingerprint& hardware, const PriceList& list, const CatalogueBox* box) {
-  BoxPrice price = box == nullptr ? BoxPrice{} : box->price;
+  BoxPrice price = box == nullptr ? BoxPrice{} : price_with_note(*box);
   const PricedBox* own = list.find(hardware);
   if (own == nullptr) return price;
   if (own->price.usd_per_hour) price.usd_per_hour = own->price.usd_per_hour;
@@ -141,6 +143,12 @@ class Comparing {
       if (!models.insert(source.profile.model_hash).second) continue;
       const MeasuredRun run{source.profile, known_model(source.profile, options_.model), source.points};
       ComparedBox made = predicted_box(run, box, find_box(boxes_, source.profile.hardware));
+      made.is_measured_beside = std::ranges::any_of(sources_, [&](const Source& other) {
+        return other.profile.model_hash == source.profile.model_hash &&
+               is_of_box(other.profile.hardware, box, boxes_);
+      });
+      if (!made.is_measured_beside)
+        made.measured_as = measured_before(source.profile, box, boxes_, registered_);
       HardwareFingerprint hardware;
       hardware.device = box.device;
       hardware.gpu_count = box.gpu_count;
@@ -164,6 +172,7 @@ class Comparing {
   const CompareOptions& options_;
   std::vector<Source> sources_;
   std::vector<CatalogueBox> boxes_;
+  std::vector<RegisteredProfile> registered_ = registered_profiles();
   PriceList list_;
 };
 

@@ -14,6 +14,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/table.h"
+#include "tuner/counted.h"
 #include "tuner/doctor/box_json.h"
 #include "tuner/doctor/complaints.h"
 #include "tuner/doctor/model_names.h"
@@ -42,6 +43,14 @@ std::string known(const std::optional<Value>& value) {
   return value ? fmt::format("{}", *value) : "?";
 }
 
+std::string swap_text(const BoxFacts& box) {
+  if (!box.swap_bytes) return "?";
+  if (*box.swap_bytes == 0) return "none";
+  return fmt::format("{} of {} in use, {} MB/s", size_text(box.swap_used_bytes.value_or(0)),
+                     size_text(*box.swap_bytes),
+                     box.swapping_mb_per_s ? fmt::format("{:.1f}", *box.swapping_mb_per_s) : "?");
+}
+
 Table box_table(const BoxFacts& box) {
   Table table;
   const auto add = [&](const std::string& name, const std::string& value) {
@@ -68,24 +77,23 @@ Table box_table(const BoxFacts& box) {
   if (!box.driver_version.empty())
     add("driver", fmt::format("{}, runs CUDA {}", box.driver_version, box.driver_cuda));
   add("build", box.build_has_cuda ? "CUDA " + box.build_cuda : "processor only");
-  add("NCCL", box.nccl_version.empty() ? "none" : box.nccl_version);
+  if (!box.gpus.empty()) add("NCCL", box.nccl_version.empty() ? "none" : box.nccl_version);
   if (!box.gpus.empty())
     add("rates", fmt::format("pinned {}, pageable {}, device memory {}", rate_text(box.pinned_gb_per_s),
                              rate_text(box.pageable_gb_per_s), rate_text(box.device_gb_per_s)));
   add("memory",
       fmt::format("{}, {} available, reads {}", size_text(box.host_bytes),
                   box.available_bytes ? size_text(*box.available_bytes) : "?", rate_text(box.host_gb_per_s)));
-  add("swap", box.swap_bytes
-                  ? fmt::format("{} of {} in use, {} MB/s", size_text(box.swap_used_bytes.value_or(0)),
-                                size_text(*box.swap_bytes),
-                                box.swapping_mb_per_s ? fmt::format("{:.1f}", *box.swapping_mb_per_s) : "?")
-                  : "?");
+  add("swap", swap_text(box));
   add("cores",
       fmt::format("{} usable of {}, quota {}, load {}", box.usable_cores, box.machine_cores,
                   box.quota_cores ? fmt::format("{:.1f}", *box.quota_cores) : "none", known(box.load)));
   add("memory nodes",
-      fmt::format("{}, this process on {}", box.numa_nodes, fmt::join(box.our_numa_nodes, ", ")));
-  add("killed for memory", known(box.memory_kills));
+      fmt::format("{}, this process runs on {}", box.numa_nodes, fmt::join(box.our_numa_nodes, ", ")));
+  add("out of memory", !box.memory_kills        ? "?"
+                       : *box.memory_kills == 0 ? "no process was killed for it"
+                                                : counted(*box.memory_kills, "process was killed for it",
+                                                          "processes were killed for it"));
   return table;
 }
 
@@ -148,6 +156,7 @@ ExitCode run_doctor(const DoctorOptions& options) {
   }
   if (findings.empty()) console.result("Nothing is wrong with this box as far as doctor can see.");
   for (const Finding& finding : findings) print_finding(console, finding);
+  console.result("\nWhat is often complained about, and what this box says to it:");
   for (const Answer& answer : answers) print_answer(console, answer);
   if (!server)
     print_answer(console,

@@ -236,6 +236,7 @@ void describe_gpu(HardwareFingerprint& hardware, const GpuReport& gpu) {
   hardware.gpu_count = facts.count;
   hardware.device_bytes = plannable_bytes(facts);
   hardware.memory_gb_per_s = facts.read_gb_per_s;
+  hardware.memory_rate_spread = 0.0;  // that of the host's memory is another matter
   hardware.link_gb_per_s = facts.link_gb_per_s;
   hardware.driver = gpu.driver_version.empty()
                         ? "CUDA " + facts.driver

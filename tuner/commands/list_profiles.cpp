@@ -1,48 +1,49 @@
 // moetune list profiles: the registry, and what of it is nearest to this box.
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "engine/data_files.h"
 #include "engine/facts/error.h"
 #include "engine/probe.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/listing.h"
+#include "tuner/commands/profile_registry.h"
 #include "tuner/launch_profile.h"
+#include "tuner/metric_facts.h"
+#include "tuner/slowdown.h"
 #include "tuner/staleness.h"
 
 namespace moetune {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr auto no_profile = "no profile yet: 'moetune tune --save' copies the profile of a run here";
 
-struct RegisteredProfile {
-  std::string name;  // <gpu>-x<count>/<model>/<workload>
-  std::string file;
-};
-
-std::vector<RegisteredProfile> registered_profiles() {
-  std::vector<RegisteredProfile> profiles;
-  const std::string folder = profiles_folder();
-  if (folder.empty()) return profiles;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    // Prices, the catalogue and schemas lie elsewhere.
-    const fs::path inside = fs::relative(entry.path(), folder);
-    if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
-        std::distance(inside.begin(), inside.end()) != 3)
-      continue;
-    profiles.push_back({(inside.parent_path() / inside.stem()).string(), entry.path().string()});
-  }
-  std::ranges::sort(profiles, {}, &RegisteredProfile::name);
-  return profiles;
+// "0.232 ms per token": of what the profile recommends, by its first objective.
+std::string objective_text(const LaunchProfile& profile) {
+  if (profile.objectives.empty()) return "";
+  const Metrics metrics = metrics_of(profile.recommended);
+  const auto found = metrics.find(profile.objectives.front());
+  return found == metrics.end() ? "" : value_text(found->first, found->second.value);
 }
 
-constexpr auto no_profile = "no profile yet: 'moetune tune --save' copies the profile of a run here";
+// The names of the fields that put it on its rung, and how many others differ as well: their values would be
+// a column of ten lines.
+std::string weightiest_text(const Staleness& staleness) {
+  std::string names;
+  std::size_t others = 0;
+  for (const FieldDifference& difference : staleness.differences) {
+    if (difference.rung < staleness.rung)
+      ++others;
+    else
+      names += (names.empty() ? "" : ", ") + difference.field;
+  }
+  if (names.empty()) return "nothing";
+  return others == 0 ? names : fmt::format("{} and {} more", names, others);
+}
 
 HardwareFingerprint this_box(const std::string& asked) {
   if (asked != "auto" && asked != "cpu" && asked != "cuda")
@@ -58,11 +59,24 @@ HardwareFingerprint this_box(const std::string& asked) {
 // Its file is NAME.json in the folder of profiles; in full it stands in the document only, because paths are
 // long.
 Listing list_profiles() {
-  Listing listing{.table = {.headings = {"profile", "measured"}}, .when_empty = no_profile};
+  Listing listing{.table = {.headings = {"profile", "measured", "recommended", "rounds"},
+                            .alignment = {Align::left, Align::left, Align::left, Align::right}},
+                  .when_empty = no_profile};
   for (const RegisteredProfile& profile : registered_profiles()) {
-    listing.table.rows.push_back({profile.name, load_launch_profile(profile.file).measured_at});
+    const LaunchProfile one = load_launch_profile(profile.file);
+    constexpr std::size_t date_length = 10;
+    listing.table.rows.push_back({profile.name, one.measured_at.substr(0, date_length), objective_text(one),
+                                  std::to_string(one.recommended.rounds.size())});
     listing.document.push_back({{"name", profile.name}, {"file", profile.file}});
   }
+  if (!listing.table.rows.empty())
+    listing.remarks = wrapped(
+        fmt::format(
+            "A name stands for its profile, as in 'moetune export NAME --server vllm'. rounds: of its "
+            "final round; 'moetune ci' judges times by {} and more. --hardware auto: the nearest to "
+            "this box first.",
+            fewest_rounds),
+        80, 0);
   return listing;
 }
 
@@ -82,8 +96,8 @@ Listing list_profiles_for(const std::string& asked) {
   });
   for (const Match& match : matches) {
     const std::string differs = match.staleness.differences_text();
-    listing.table.rows.push_back({match.profile.name, std::string(name_of(match.staleness.rung)),
-                                  differs.empty() ? "nothing" : differs});
+    listing.table.rows.push_back(
+        {match.profile.name, std::string(name_of(match.staleness.rung)), weightiest_text(match.staleness)});
     listing.document.push_back({{"name", match.profile.name},
                                 {"file", match.profile.file},
                                 {"rung", name_of(match.staleness.rung)},
@@ -91,10 +105,9 @@ Listing list_profiles_for(const std::string& asked) {
                                 {"words", match.staleness.words()}});
   }
   if (!matches.empty())
-    listing.remarks = wrapped(
-        fmt::format("Nearest to this box: {}, rung '{}'. {}", matches.front().profile.name,
-                    name_of(matches.front().staleness.rung), trust_text(matches.front().staleness.rung)),
-        80, 0);
+    listing.remarks = wrapped(fmt::format("Nearest to this box: {}. {} --json has every difference of all.",
+                                          matches.front().profile.name, matches.front().staleness.words()),
+                              80, 0);
   return listing;
 }
 

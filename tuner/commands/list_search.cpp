@@ -98,10 +98,10 @@ Listing list_metrics() {
 }
 
 Listing list_searchers() {
-  Listing listing{.table = {.headings = {"searcher"}}};
+  Listing listing{.table = {.headings = {"searcher", "what it tries"}}};
   for (const std::string& name : searcher_names()) {
-    listing.table.rows.push_back({name});
-    listing.document.push_back({{"name", name}});
+    listing.table.rows.push_back({name, std::string(searcher_words(name))});
+    listing.document.push_back({{"name", name}, {"what_it_tries", searcher_words(name)}});
   }
   return listing;
 }

@@ -56,12 +56,14 @@ Listing list_hardware() {
 }
 
 Listing list_servers() {
-  Listing listing{.table = {.headings = {"server", "name", "knobs said", "flags", "facts of version"},
-                            .alignment = {Align::left, Align::left, Align::right, Align::right, Align::left}},
-                  .name_field = "server",
-                  .remarks = wrapped("knobs said: those that the server has a flag, a variable or a default "
-                                     "for; 'moetune export --server NAME' says which.",
-                                     80, 0)};
+  Listing listing{
+      .table = {.headings = {"server", "knobs", "flags", "as of version"},
+                .alignment = {Align::left, Align::right, Align::right, Align::left}},
+      .name_field = "server",
+      .remarks = wrapped("knobs: how many of moetune's the server has a flag, a variable or a "
+                         "default for; 'moetune export --server NAME' says which. flags: how many "
+                         "of its own are known here, + where it has more.",
+                         80, 0)};
   const std::vector<ServerTable> tables = read_server_tables(server_tables_folder());
   const KnobNames names = read_knob_names(server_tables_folder() + "/names.json");
   for (const ServerTable& table : tables) {
@@ -70,7 +72,7 @@ Listing list_servers() {
       return rules != table.settings.end() &&
              std::ranges::any_of(rules->second, [](const SettingRule& rule) { return rule.none.empty(); });
     });
-    listing.table.rows.push_back({table.server, table.name, std::to_string(said),
+    listing.table.rows.push_back({table.server, std::to_string(said),
                                   std::to_string(table.flags.size()) + (table.flags_complete ? "" : "+"),
                                   table.version});
     listing.document.push_back({{"server", table.server},

@@ -54,7 +54,7 @@ struct MeasureOptions {
 // "0.409 - 0.415", in the unit of the value; empty without an interval.
 std::string interval_text(const std::string& metric, const Measurement& measurement) {
   if (!measurement.low || !measurement.high) return "";
-  return number_text(metric, *measurement.low) + " - " + number_text(metric, *measurement.high);
+  return moetune::interval_text(metric, *measurement.low, *measurement.high, " - ");
 }
 
 std::string thousands(std::int64_t number) {

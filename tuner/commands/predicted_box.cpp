@@ -151,10 +151,10 @@ ComparedBox predicted_box(const MeasuredRun& run, const CatalogueBox& box, const
   made.model = profile.model;
   made.from = box.name;
   made.is_predicted = true;
+  made.is_fastest_possible = device == DeviceKind::cpu;
   made.remark = remark_of(run, *roofline);
   if (box.gpu_count > 1) made.remark += "; of its " + std::to_string(box.gpu_count) + " GPUs one is used";
-  made.price = box.price;
-  if (!box.price_note.empty()) made.price.source += (made.price.source.empty() ? "" : "; ") + box.price_note;
+  made.price = price_with_note(box);
 
   const Slo& slo = profile.workload.slo;
   std::int64_t least = 0;

@@ -80,4 +80,20 @@ SavedProfile save_profile(const nlohmann::json& profile, std::int64_t device_mem
   return saved;
 }
 
+std::vector<RegisteredProfile> registered_profiles() {
+  std::vector<RegisteredProfile> profiles;
+  const std::string folder = profiles_folder();
+  if (folder.empty()) return profiles;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    // Prices, the catalogue and schemas lie elsewhere.
+    const fs::path inside = fs::relative(entry.path(), folder);
+    if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
+        std::distance(inside.begin(), inside.end()) != 3)
+      continue;
+    profiles.push_back({(inside.parent_path() / inside.stem()).string(), entry.path().string()});
+  }
+  std::ranges::sort(profiles, {}, &RegisteredProfile::name);
+  return profiles;
+}
+
 }  // namespace moetune

@@ -1,8 +1,9 @@
-// Where `tune --save` keeps the profile of a run. Start at save_profile().
+// Where `tune --save` keeps the profile of a run, and what is kept there. Start at save_profile().
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -17,5 +18,11 @@ struct SavedProfile {
 // <device>-x<count>-24GiB where device_memory_bytes (0: no limit) held it to less than the device has. It
 // replaces what is there, even a stronger profile: the user asked for it, and is told.
 SavedProfile save_profile(const nlohmann::json& profile, std::int64_t device_memory_bytes);
+
+struct RegisteredProfile {
+  std::string name;  // <gpu>-x<count>/<model>/<workload>
+  std::string file;
+};
+std::vector<RegisteredProfile> registered_profiles();  // by name
 
 }  // namespace moetune

@@ -60,8 +60,8 @@ std::vector<SweepPoint> sweep(const TaxModel& model, const std::vector<Workload>
       TaxResult tax = one.tax(common, seconds / static_cast<double>(workloads.size()),
                               fmt::format("{} {}", point.value, is_sequences ? "sequences" : "prompt tokens"))
                           .result;
-      point.decode = std::move(tax.decode.typical);
-      point.prefill = std::move(tax.prefill.typical);
+      point.decode = std::move(tax.decode);
+      point.prefill = std::move(tax.prefill);
     }
     points.push_back(std::move(point));
   }

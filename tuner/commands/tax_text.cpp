@@ -269,30 +269,63 @@ nlohmann::json imported_json(const std::string& file, const ImportedTrace& trace
   return document;
 }
 
-std::string sweep_table(const std::string& heading, const std::vector<SweepPoint>& points) {
-  Table table{.headings = {heading, "step ms", "tax ms", "share", "", "prompt ms", "tax ms", "share"},
-              .alignment = {Align::right, Align::right, Align::right, Align::right, Align::left, Align::right,
-                            Align::right, Align::right},
+namespace {
+
+// "0.3700 (0.3511-0.3902)": all with as many decimals as the value; "r" marks a range.
+std::string with_spread(double ns, const std::optional<RunSpread>& spread) {
+  const std::string value = ms_text(ns);
+  if (!spread) return value;
+  const std::size_t point = value.find('.');
+  const auto same = [&](double end_ns) {
+    return fmt::format("{:.{}f}", end_ns / ns_per_ms, value.size() - point - 1);
+  };
+  return fmt::format("{} ({}-{}{})", value, same(spread->ns.low), same(spread->ns.high),
+                     spread->is_range ? ", r" : "");
+}
+
+std::string swept_phase(const std::string& heading, const std::vector<SweepPoint>& points, const char* what,
+                        PhaseTax SweepPoint::* phase) {
+  Table table{.headings = {heading, fmt::format("{} ms", what), "tax ms", "share", ""},
+              .alignment = {Align::right, Align::right, Align::right, Align::right, Align::left},
               .rows = {}};
   for (const SweepPoint& point : points) {
     std::vector<std::string> row = {std::to_string(point.value)};
+    const PhaseTax& tax = point.*phase;
+    const Breakdown& one = tax.typical;
     if (!point.objection.empty()) {
       row.push_back(point.objection);
-      table.rows.push_back(std::move(row));
-      continue;
+    } else if (!one.refused.empty()) {
+      row.insert(row.end(), {with_spread(one.token_ns, tax.token_spread), "refused"});
+    } else {
+      row.insert(row.end(),
+                 {with_spread(one.token_ns, tax.token_spread), with_spread(one.tax_ns(), tax.tax_spread),
+                  share_text(one.tax_ns(), one.token_ns), bar(one.tax_ns(), one.token_ns)});
     }
-    const auto add = [&](const Breakdown& one, bool with_bar) {
-      const bool is_known = one.refused.empty();
-      row.push_back(ms_text(one.token_ns));
-      row.push_back(is_known ? ms_text(one.tax_ns()) : "refused");
-      row.push_back(is_known ? share_text(one.tax_ns(), one.token_ns) : "");
-      if (with_bar) row.push_back(is_known ? bar(one.tax_ns(), one.token_ns) : "");
-    };
-    add(point.decode, true);
-    add(point.prefill, false);
     table.rows.push_back(std::move(row));
   }
   return table.text();
+}
+
+nlohmann::json spread_json(const std::optional<RunSpread>& spread) {
+  if (!spread) return nullptr;
+  return {{"low_ms", spread->ns.low / ns_per_ms},
+          {"high_ms", spread->ns.high / ns_per_ms},
+          {"runs", spread->runs},
+          {"is_range", spread->is_range}};
+}
+
+nlohmann::json swept_json(const PhaseTax& tax) {
+  nlohmann::json object = to_json_value(tax.typical);
+  object["token_interval"] = spread_json(tax.token_spread);
+  if (tax.typical.refused.empty()) object["tax_interval"] = spread_json(tax.tax_spread);
+  return object;
+}
+
+}  // namespace
+
+std::string sweep_table(const std::string& heading, const std::vector<SweepPoint>& points) {
+  return swept_phase(heading, points, "step", &SweepPoint::decode) + "\n\n" +
+         swept_phase(heading, points, "prompt", &SweepPoint::prefill);
 }
 
 nlohmann::json to_json_value(const std::vector<SweepPoint>& points, const char* name) {
@@ -302,8 +335,8 @@ nlohmann::json to_json_value(const std::vector<SweepPoint>& points, const char* 
     if (!point.objection.empty()) {
       object["objection"] = point.objection;
     } else {
-      object["decode"] = to_json_value(point.decode);
-      object["prefill"] = to_json_value(point.prefill);
+      object["decode"] = swept_json(point.decode);
+      object["prefill"] = swept_json(point.prefill);
     }
     list.push_back(std::move(object));
   }

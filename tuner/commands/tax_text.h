@@ -43,9 +43,10 @@ nlohmann::json imported_json(const std::string& file, const ImportedTrace& trace
 struct SweepPoint {
   int value = 0;          // sequences, or prompt tokens
   std::string objection;  // why it could not be measured; empty: it was
-  Breakdown decode;
-  Breakdown prefill;
+  PhaseTax decode;
+  PhaseTax prefill;
 };
+// Steps with their tax, then prompts with theirs, with the intervals over the runs.
 std::string sweep_table(const std::string& heading, const std::vector<SweepPoint>& points);
 nlohmann::json to_json_value(const std::vector<SweepPoint>& points, const char* name);
 

@@ -220,7 +220,7 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   };
   request.max_trials = options.max_trials;
   if (options.budget_seconds > 0.0) request.budget_seconds = options.budget_seconds;
-  request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
+  request.different_configurations = count_with(legal, space, default_one);
   RunReport asked = read_run(run.path());  // as the conclusion will read it
   asked.request.gate = gate.name;
   asked.measured_again.clear();

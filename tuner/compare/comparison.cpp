@@ -121,15 +121,24 @@ void check(const ComparedBox& box) {
   check(box, "break_even_tokens_per_s", box.break_even_tokens_per_s.value_or(0.0));
 }
 
+// What all loads are held against: a box that was measured rather than one that was predicted, then the one
+// that is cheaper by the hour.
+bool is_better_scale(const ComparedBox& box, const ComparedBox& other) {
+  if (box.is_predicted != other.is_predicted) return other.is_predicted;
+  return *box.price.usd_per_hour < *other.price.usd_per_hour;
+}
+
 // The load above which each box costs less than as many of the cheapest.
 void settle_loads(Comparison& comparison, const ComparedBox& cheapest) {
   const Rented cheap{*cheapest.price.usd_per_hour, find(cheapest.recommended.metrics, "tokens_per_s")->value};
   for (ComparedBox& box : comparison.boxes) {
     box.is_cheapest_by_the_hour = &box == &cheapest;
     const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
-    if (&box == &cheapest || box.missing_bytes > 0 || !box.price.usd_per_hour || rate == nullptr ||
-        cheap.tokens_per_s <= 0.0)
+    if (&box == &cheapest || box.missing_bytes > 0 || box.is_measured_beside || !box.price.usd_per_hour ||
+        rate == nullptr || cheap.tokens_per_s <= 0.0)
       continue;
+    box.is_cheaper_by_the_hour = *box.price.usd_per_hour < cheap.usd_per_hour;
+    if (box.is_cheaper_by_the_hour) continue;
     box.break_even_tokens_per_s = break_even_load({*box.price.usd_per_hour, rate->value}, cheap);
   }
 }
@@ -190,10 +199,13 @@ void settle(Comparison& comparison) {
   const ComparedBox* cheapest = nullptr;
   for (ComparedBox& box : comparison.boxes) {
     if (box.missing_bytes > 0) continue;
-    box.recommended.usd_per_mtok = price_of_tokens(box.recommended.metrics, box.price.usd_per_hour);
-    for (ComparedPoint& point : box.front)
-      point.usd_per_mtok = price_of_tokens(point.metrics, box.price.usd_per_hour);
-    const Measurement* rate = find(box.recommended.metrics, "tokens_per_s");
+    const Measurement* rate =
+        box.is_measured_beside ? nullptr : find(box.recommended.metrics, "tokens_per_s");
+    if (rate != nullptr) {
+      box.recommended.usd_per_mtok = price_of_tokens(box.recommended.metrics, box.price.usd_per_hour);
+      for (ComparedPoint& point : box.front)
+        point.usd_per_mtok = price_of_tokens(point.metrics, box.price.usd_per_hour);
+    }
     const Measurement* joules = find(box.recommended.metrics, "joules_per_token");
     if (joules != nullptr) box.joules_per_mtok = joules->value * 1e6;
     if (!box.price.watts && joules != nullptr && rate != nullptr)
@@ -208,8 +220,7 @@ void settle(Comparison& comparison) {
         box.renting_always_cheaper = !box.break_even_busy_share || *box.break_even_busy_share > 1.0;
       }
     }
-    if (box.price.usd_per_hour && rate != nullptr &&
-        (cheapest == nullptr || *box.price.usd_per_hour < *cheapest->price.usd_per_hour))
+    if (box.price.usd_per_hour && rate != nullptr && (cheapest == nullptr || is_better_scale(box, *cheapest)))
       cheapest = &box;
   }
   if (cheapest != nullptr) settle_loads(comparison, *cheapest);

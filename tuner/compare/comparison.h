@@ -29,6 +29,9 @@ struct ComparedBox {
   std::string model;
   std::string from;  // file or catalogue name
   bool is_predicted = false;
+  bool is_fastest_possible = false;  // predicted by a bound: slower for sure, who knows by how much
+  bool is_measured_beside = false;   // predicted, and another column has it measured: no money is made of it
+  std::string measured_as;         // predicted, though a registered profile has it measured; empty: none has
   std::string remark;              // how it was predicted, or what its numbers do not hold; empty: nothing
   std::int64_t missing_bytes = 0;  // above 0: no configuration fits, and there are no points
   ComparedPoint recommended;
@@ -44,7 +47,8 @@ struct ComparedBox {
   std::optional<double> break_even_busy_share;
   bool renting_always_cheaper = false;            // there is no load at which owning pays
   std::optional<double> break_even_tokens_per_s;  // against the box that is cheapest by the hour
-  bool is_cheapest_by_the_hour = false;
+  bool is_cheapest_by_the_hour = false;           // of the measured boxes, where one of them has a rent
+  bool is_cheaper_by_the_hour = false;            // predicted, and rented for less than that one
 };
 
 struct Money {

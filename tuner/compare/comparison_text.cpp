@@ -19,7 +19,8 @@ using nlohmann::json;
 std::string with_interval(const Measurement& measurement, const std::function<std::string(double)>& number) {
   std::string text = number(measurement.value);
   if (measurement.low && measurement.high)
-    text += fmt::format(" ({}-{})", number(*measurement.low), number(*measurement.high));
+    text += fmt::format(" ({})", joined_ends(*measurement.low, number(*measurement.low), *measurement.high,
+                                             number(*measurement.high), "-"));
   if (measurement.origin != Origin::measured) text += fmt::format(" {}", name_of(measurement.origin));
   return text;
 }
@@ -30,6 +31,16 @@ std::string metric_cell(const ComparedBox& box, const char* metric) {
   return with_interval(found->second, [&](double value) {
     return find_metric(metric)->unit == "bytes" ? value_text(metric, value) : number_text(metric, value);
   });
+}
+
+// Of a box that nobody measured: what rests on its speed, as opposed to what it costs an hour.
+std::string as_predicted(const ComparedBox& box, std::string text) {
+  return box.is_predicted ? text + " predicted" : text;
+}
+
+// Where the speed is the most that it can be, the price of a token is the least.
+std::string price_of_tokens_cell(const ComparedBox& box, const std::string& text) {
+  return (box.is_fastest_possible ? "at least " : "") + text;
 }
 
 std::string usd(double value) { return number_text("usd_per_mtok", value); }
@@ -59,13 +70,47 @@ std::string busy_cell(const ComparedBox& box) {
   return fmt::format("{:.0f} % of all hours", 100.0 * *box.break_even_busy_share);
 }
 
+std::string rented_cell(const ComparedBox& box) {
+  if (!box.recommended.usd_per_mtok) return "-";
+  return price_of_tokens_cell(box, with_interval(*box.recommended.usd_per_mtok, usd));
+}
+
+std::string owned_cell(const ComparedBox& box) {
+  if (!box.own_usd_per_mtok) return "-";
+  return price_of_tokens_cell(box, as_predicted(box, usd(*box.own_usd_per_mtok)));
+}
+
 std::string load_cell(const ComparedBox& box) {
   if (box.is_cheapest_by_the_hour) return "cheapest by the hour";
-  if (!box.price.usd_per_hour || box.missing_bytes > 0) return "-";
-  return box.break_even_tokens_per_s
-             ? fmt::format("above {} tokens/s", number_text("tokens_per_s", *box.break_even_tokens_per_s))
-             : "never";
+  if (box.is_cheaper_by_the_hour) return "costs less by the hour";
+  if (!box.price.usd_per_hour || box.missing_bytes > 0 || box.is_measured_beside) return "-";
+  return as_predicted(
+      box, box.break_even_tokens_per_s
+               ? fmt::format("above {} tokens/s", number_text("tokens_per_s", *box.break_even_tokens_per_s))
+               : "never");
 }
+
+// A remark and the boxes that it holds for: it is said once, with their names.
+class SharedRemarks {
+ public:
+  void add(const std::string& remark, const std::string& box) {
+    if (remark.empty()) return;
+    const auto known = std::ranges::find(all_, remark, [](const auto& each) { return each.first; });
+    std::vector<std::string>& boxes =
+        known == all_.end() ? all_.emplace_back(remark, std::vector<std::string>{}).second : known->second;
+    if (std::ranges::find(boxes, box) == boxes.end()) boxes.push_back(box);
+  }
+  // "Prices of A; B: a quote."
+  std::vector<std::string> sentences(const char* before, const char* between) const {
+    std::vector<std::string> made;
+    for (const auto& [remark, boxes] : all_)
+      made.push_back(fmt::format("{}{}{}{}.", before, fmt::join(boxes, "; "), between, remark));
+    return made;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> all_;
+};
 
 std::string heading_of(const char* metric) {
   const MetricFacts* facts = find_metric(metric);
@@ -130,10 +175,7 @@ std::vector<ComparisonRow> comparison_rows(const Comparison& comparison) {
     return box.joules_per_mtok ? fmt::format("{:.3g}", *box.joules_per_mtok) : "-";
   });
   add("rent (USD/h)", [](const ComparedBox& box) { return usd_or_dash(box.price.usd_per_hour); });
-  add("rented (USD/Mtok)", [](const ComparedBox& box) {
-    return box.recommended.usd_per_mtok ? with_interval(*box.recommended.usd_per_mtok, usd)
-                                        : std::string("-");
-  });
+  add("rented (USD/Mtok)", rented_cell);
   add("price to buy (USD)", [](const ComparedBox& box) {
     return box.price.buy_usd ? fmt::format("{:.0f}", *box.price.buy_usd) : "-";
   });
@@ -141,46 +183,49 @@ std::vector<ComparisonRow> comparison_rows(const Comparison& comparison) {
       [](const ComparedBox& box) { return box.price.watts ? fmt::format("{:.0f}", *box.price.watts) : "-"; });
   add(fmt::format("owned {:g} years (USD/h)", comparison.money.years),
       [](const ComparedBox& box) { return usd_or_dash(box.own_usd_per_hour); });
-  add("owned (USD/Mtok)", [](const ComparedBox& box) { return usd_or_dash(box.own_usd_per_mtok); });
+  add("owned (USD/Mtok)", owned_cell);
   add("owning pays if busy", busy_cell);
   add("beats the cheapest", load_cell);
   return rows;
 }
 
 std::vector<std::string> comparison_remarks(const Comparison& comparison) {
-  // What holds for several boxes is said once, with their names.
-  std::vector<std::pair<std::string, std::vector<std::string>>> of_models;
-  std::vector<std::string> remarks;
-  std::vector<std::string> without_rent;
+  SharedRemarks of_models;
+  SharedRemarks measured;
+  SharedRemarks prices;
+  SharedRemarks without_rent;
+  SharedRemarks without_power;
+  bool any_predicted = false;
   for (const ComparedBox& box : comparison.boxes) {
-    if (!box.remark.empty()) {
-      const auto known =
-          std::ranges::find(of_models, box.remark, [](const auto& each) { return each.first; });
-      std::vector<std::string>& boxes =
-          known == of_models.end() ? of_models.emplace_back(box.remark, std::vector<std::string>{}).second
-                                   : known->second;
-      boxes.push_back(box.box + ", " + box.model);
-    }
-    if (!box.price.source.empty()) remarks.push_back("Prices of " + box.box + ": " + box.price.source + ".");
-    if (!box.price.usd_per_hour && box.missing_bytes == 0) without_rent.push_back(box.box);
+    of_models.add(box.remark, box.box + ", " + box.model);
+    if (box.is_measured_beside)
+      measured.add("what tokens cost stands in its measured column alone", box.box + ", " + box.model);
+    else if (!box.measured_as.empty())
+      measured.add("name '" + box.measured_as + "' as PROFILE, in place of the prediction",
+                   box.box + ", " + box.model);
+    prices.add(box.price.source, box.box);
+    if (!box.price.usd_per_hour && box.missing_bytes == 0)
+      without_rent.add("--prices FILE or --usd-per-hour brings it", box.box);
     if (box.price.buy_usd && !comparison.money.usd_per_kwh)
-      remarks.push_back(
-          "What owning " + box.box +
-          " costs is not known without the price of power: --usd-per-kwh or usd_per_kwh in --prices.");
+      without_power.add("--usd-per-kwh or usd_per_kwh in --prices", box.box);
+    any_predicted = any_predicted || (box.is_predicted && box.missing_bytes == 0);
   }
-  std::vector<std::string> first;
-  for (const auto& [remark, boxes] : of_models)
-    first.push_back(fmt::format("{}: {}.", fmt::join(boxes, "; "), remark));
-  remarks.insert(remarks.begin(), first.begin(), first.end());
-  if (!without_rent.empty())
-    remarks.push_back(fmt::format("The rent of {} is not known: --prices FILE or --usd-per-hour brings it.",
-                                  fmt::join(without_rent, ", ")));
-  remarks.emplace_back(
+  std::vector<std::string> remarks = of_models.sentences("", ": ");
+  for (const auto& sentences :
+       {measured.sentences("", " was measured as well: "), prices.sentences("Prices of ", ": "),
+        without_rent.sentences("The rent of ", " is not known: "),
+        without_power.sentences("What owning ", " costs is not known without the price of power: ")})
+    remarks.insert(remarks.end(), sentences.begin(), sentences.end());
+  std::string figures =
       "USD/Mtok: for a million output tokens of a box that is never idle. Owned: price over all hours of its "
-      "years, and power while it "
-      "serves; power that was measured is the GPU's alone. 'beats the cheapest': both rented around the "
-      "clock, the load above which one "
-      "such box costs less than as many of the one that is cheapest by the hour as the load needs.");
+      "years, and power while it serves; power that was measured is the GPU's alone. 'beats the cheapest': "
+      "both rented around the clock, the load above which one such box costs less than as many of the one "
+      "that is cheapest by the hour as the load needs.";
+  if (any_predicted)
+    figures +=
+        " Money marked 'predicted' rests on a predicted speed, and the rest of its column on prices alone; "
+        "'the cheapest' is a measured box, where one with a rent is among them.";
+  remarks.push_back(std::move(figures));
   return remarks;
 }
 
@@ -194,6 +239,7 @@ json to_json_value(const Comparison& comparison) {
                   {"from", box.from},
                   {"origin", box.is_predicted ? "predicted" : "measured"},
                   {"remark", box.remark}};
+    if (!box.measured_as.empty()) entry["measured_as"] = box.measured_as;
     entry["fits"] = box.missing_bytes == 0;
     if (box.missing_bytes > 0) {
       entry["missing_bytes"] = box.missing_bytes;

@@ -51,7 +51,7 @@ Answer slower_with_two_cards(const BoxFacts& box, const std::vector<Finding>& fi
                 "with 7.4 us (H200, NVLink, NCCL 2.28) "
                 "that is 127 MB per layer; smaller layers want one card each"};
   if (box.gpus.size() < 2)
-    answer.next = "this box has fewer than two GPUs; " + answer.next;
+    answer.next = box.gpus.empty() ? "this box has no GPU" : "this box has a single GPU";
   else if (const std::string pair = without_nvlink(box); !pair.empty())
     answer.causes.insert(answer.causes.begin(),
                          pair + ": every all-reduce goes over PCIe or through the host, twice per layer");
@@ -76,6 +76,7 @@ Answer full_but_idle(const BoxFacts& box, const std::vector<Finding>& findings) 
   const bool looked = std::ranges::any_of(box.gpus, [&](const GpuState& gpu) {
     return bottleneck_of(box, gpu) != Bottleneck::unknown && gpu.busy_percent.value_or(0) > 0;
   });
+  if (box.gpus.empty()) answer.next = "this box has no GPU";
   if (looked && answer.causes.empty()) answer.next = "not now: kernels run at least 70 % of the time";
   return answer;
 }

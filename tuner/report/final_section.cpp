@@ -21,6 +21,15 @@ bool is_better(const Measurement& ratio, const Objective& objective) {
   return objective.maximize ? *ratio.low > 1.0 : *ratio.high < 1.0;
 }
 
+// A profile of so few passes is one that no later night can be compared with; empty: there are enough.
+std::string too_few_for_a_check(const FinalRound& round) {
+  if (round.passes >= fewest_rounds) return "";
+  return fmt::format(
+      "'moetune ci' needs {} such passes to tell a slowdown from noise and finds only failures and lost "
+      "accuracy with these {}; a larger --budget gives more.",
+      fewest_rounds, round.passes);
+}
+
 // How the machine changed meanwhile, seen by the first finalist: what interleaving takes out of the ratios.
 std::string mood_text(const FinalRound& round, const std::string& metric) {
   const std::vector<double>& values = round.reference_by_pass;
@@ -58,7 +67,7 @@ std::string control_words(const FinalRound& round) {
 std::string final_words(const RunReport& report) {
   if (!report.verdict.final_round) return report.verdict.caution;
   const FinalRound& round = *report.verdict.final_round;
-  if (!starts_with_default(round)) return "";
+  if (!starts_with_default(round)) return too_few_for_a_check(round);
   const Objective& objective = report.objectives.front();
   std::string each;
   int better = 0;
@@ -82,10 +91,11 @@ std::string final_words(const RunReport& report) {
                                          : fmt::format("{} of {} finalists {} better",
                                                        better == 0 ? "none" : std::to_string(better),
                                                        finalists, better == 1 ? "is" : "are");
+  const std::string too_few = too_few_for_a_check(round);
   return fmt::format(
       "Measured again in turns with the default, {} times in fresh processes, {} than it in {} beyond doubt "
-      "(the value over the default's in the same pass): {}.",
-      round.passes, who, objective.metric, each);
+      "(the value over the default's in the same pass): {}.{}{}",
+      round.passes, who, objective.metric, each, too_few.empty() ? "" : " ", too_few);
 }
 
 namespace {
@@ -109,7 +119,7 @@ std::string how_it_was_made(const FinalRound& round) {
       "passes{}. The search's value is what the same configuration had when it was measured once, among all "
       "others.\n\n",
       round.passes,
-      round.passes < 6
+      round.passes < fewest_rounds
           ? " (so few passes have no 95 % interval: it is the range of all passes with the noise in each)"
           : " (95 % for all finalists at once)");
 }

@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "tuner/counted.h"
 #include "tuner/metric_facts.h"
 #include "tuner/printable.h"
 #include "tuner/report/escape.h"
+#include "tuner/slowdown.h"
 
 namespace moetune {
 namespace {
@@ -64,6 +66,25 @@ std::string mark_of(const HistorySeries& series, const std::vector<MetricChange>
   return fmt::format("  <- {}{}", size, cause.empty() ? "" : ", " + cause);
 }
 
+// "  (2 rounds)", where these are too few to judge a change by; empty: there are enough.
+std::string rounds_words(const Measurement& measurement) {
+  return has_too_few_rounds(measurement) ? fmt::format("  ({})", counted(measurement.processes, "round"))
+                                         : "";
+}
+
+// What the words above mean, where they stand somewhere.
+std::string rounds_legend(const History& history) {
+  for (const HistorySeries& series : history.series)
+    for (const HistoryPoint& point : series.points)
+      for (const auto& [metric, measurement] : point.metrics)
+        if (has_too_few_rounds(measurement))
+          return fmt::format(
+              "A number of rounds behind a bar: too few to judge a change by, so none is marked\n"
+              "there; its bar is their range. From {} on it is a 95 % interval.\n",
+              fewest_rounds);
+  return "";
+}
+
 std::string metric_heading(const std::string& metric) {
   const MetricFacts* facts = find_metric(metric);
   if (facts == nullptr) return metric;
@@ -86,9 +107,10 @@ std::string metric_lines(const HistorySeries& series, const std::string& metric)
     if (found == point.metrics.end()) continue;
     const std::string verdict =
         point.verdict.empty() || point.verdict == "ok" ? "" : "  (" + point.verdict + ")";
-    text += fmt::format("{:<16.16} {:>14} |{}|{}{}\n", printable(point.time),
-                        number_text(metric, found->second.value), bar(scale, found->second),
-                        printable(mark_of(series, changes, i)), printable(verdict));
+    text +=
+        fmt::format("{:<16.16} {:>14} |{}|{}{}{}\n", printable(point.time),
+                    number_text(metric, found->second.value), bar(scale, found->second),
+                    printable(mark_of(series, changes, i)), rounds_words(found->second), printable(verdict));
   }
   return text;
 }
@@ -107,6 +129,7 @@ std::string draw_history(const History& history) {
     for (const std::string& metric : metrics_in(series))
       text += printable(metric_heading(metric)) + "\n" + metric_lines(series, metric) + "\n";
   }
+  text += rounds_legend(history);
   for (const std::string& file : history.left_out) text += "left out: " + printable(file) + "\n";
   return text;
 }
@@ -128,7 +151,9 @@ std::string history_markdown(const History& history) {
   }
   if (!history.left_out.empty()) text += "Left out:\n\n";
   for (const std::string& file : history.left_out) text += "- " + markdown_text(file) + "\n";
-  return text + "\nBars are 95 % intervals; an arrow marks a change beyond them.\n";
+  text += "\nBars are 95 % intervals; an arrow marks a change beyond them.\n";
+  const std::string legend = rounds_legend(history);
+  return text + (legend.empty() ? "" : "\n" + legend);
 }
 
 }  // namespace moetune

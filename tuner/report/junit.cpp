@@ -39,8 +39,9 @@ std::vector<Case> cases_of(const NightlyRecord& record) {
   cases.push_back(verdict);
 
   const Staleness& staleness = record.input.staleness;
-  Case fingerprint{.name = "fingerprint", .failure = "", .error = "", .output = staleness.words()};
-  if (staleness.rung > Rung::other_software) fingerprint.error = staleness.words();
+  Case fingerprint{
+      .name = "fingerprint", .failure = "", .error = "", .output = staleness.words(Asker::check)};
+  if (staleness.rung > Rung::other_software) fingerprint.error = staleness.words(Asker::check);
   cases.push_back(fingerprint);
 
   Case machine{.name = "machine", .failure = "", .error = "", .output = "nothing else ran"};

@@ -62,7 +62,8 @@ std::string MetricColumn::interval_cell(const Trial& trial, const char* to) cons
   if (measured == nullptr) return "-";
   std::string text = number(measured->value);
   if (measured->low && measured->high)
-    text += fmt::format(" ({}{}{})", number(*measured->low), to, number(*measured->high));
+    text += fmt::format(" ({})", joined_ends(*measured->low * scale_, number(*measured->low),
+                                             *measured->high * scale_, number(*measured->high), to));
   if (measured->origin != Origin::measured) text += fmt::format(" {}", name_of(measured->origin));
   return text;
 }

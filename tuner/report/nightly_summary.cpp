@@ -14,8 +14,7 @@ std::string cell(const std::string& metric, const Metrics& metrics) {
   if (found == metrics.end()) return "";
   std::string text = value_text(metric, found->second.value);
   if (found->second.low && found->second.high)
-    text += fmt::format(" ({}-{})", number_text(metric, *found->second.low),
-                        number_text(metric, *found->second.high));
+    text += fmt::format(" ({})", interval_text(metric, *found->second.low, *found->second.high));
   return markdown_text(text);
 }
 

@@ -67,8 +67,9 @@ TaxResult measure_tax(Engine& engine, const Workload& workload, const TokenSourc
   result.decode = phase_tax(taken.plain.decode, taken.recorded.decode, result.cost, !result.is_of_kernels);
   result.prefill = phase_tax(taken.plain.prefill, taken.recorded.prefill, result.cost);
   const double prompts = static_cast<double>(workload.sequences) * rounds;
-  divide(result.prefill.typical, prompts);
-  if (result.prefill.slowest) divide(*result.prefill.slowest, prompts);
+  add_decode_spread(result.decode, taken.plain, taken.recorded, result.cost);
+  add_prefill_spread(result.prefill, taken.plain, taken.recorded, result.cost);
+  divide(result.prefill, prompts);
   result.task = phase_tax(taken.plain.whole, taken.recorded.whole, result.cost).typical;
   divide(result.task, workload.sequences);
   result.rounds = round_taxes(taken.plain, taken.recorded, result.cost, rounds);

@@ -20,6 +20,7 @@
 #include "kernels/device_trace.h"
 #include "tuner/measurement.h"
 #include "tuner/targets/gpu_watch.h"
+#include "tuner/targets/run_spread.h"
 
 namespace moetune {
 
@@ -35,6 +36,8 @@ struct TokenCauses {
 struct PhaseTax {
   Breakdown typical;  // of the middle half of the steps, by length
   TokenCauses typical_causes;
+  std::optional<RunSpread> token_spread;  // of the typical one's plain time, and of its tax
+  std::optional<RunSpread> tax_spread;
   std::optional<Breakdown> slowest;  // of the slowest hundredth; empty below 100 steps
   TokenCauses slowest_causes;
 };

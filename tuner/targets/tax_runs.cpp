@@ -1,5 +1,6 @@
 #include "tuner/targets/tax_runs.h"
 
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -54,10 +55,51 @@ void TaxRuns::add(const StepRecorder& recorder, int expected_rounds) {
     prompts.account += step.account;
     prompts.causes += step.causes;
   }
+  decode_ends.push_back(decode.size());
   prefill.push_back(prompts);
   whole.push_back(all);
   // Answers of one token have no step of their own, and then rounds cannot be told apart.
   if (std::ssize(by_round) == expected_rounds) rounds.push_back(std::move(by_round));
+}
+
+namespace {
+
+struct StepsByRun {
+  const std::vector<TaxStep>& steps;
+  std::vector<std::size_t> ends;
+
+  std::vector<Account> accounts() const {
+    std::vector<Account> all;
+    for (const TaxStep& step : steps) all.push_back(step.account);
+    return all;
+  }
+};
+
+void add_spread(PhaseTax& tax, const StepsByRun& plain, const StepsByRun& recorded,
+                const RecordingCost& cost) {
+  tax.token_spread = spread_over_runs(length_by_run(plain.accounts(), plain.ends), tax.typical.token_ns);
+  tax.tax_spread =
+      spread_over_runs(tax_by_run(recorded.accounts(), recorded.ends, cost), tax.typical.tax_ns());
+}
+
+// One account per run.
+std::vector<std::size_t> ends_of_single(const std::vector<TaxStep>& steps) {
+  std::vector<std::size_t> ends(steps.size());
+  std::iota(ends.begin(), ends.end(), std::size_t{1});
+  return ends;
+}
+
+}  // namespace
+
+void add_decode_spread(PhaseTax& tax, const TaxRuns& plain, const TaxRuns& recorded,
+                       const RecordingCost& cost) {
+  add_spread(tax, {plain.decode, plain.decode_ends}, {recorded.decode, recorded.decode_ends}, cost);
+}
+
+void add_prefill_spread(PhaseTax& tax, const TaxRuns& plain, const TaxRuns& recorded,
+                        const RecordingCost& cost) {
+  add_spread(tax, {plain.prefill, ends_of_single(plain.prefill)},
+             {recorded.prefill, ends_of_single(recorded.prefill)}, cost);
 }
 
 PhaseTax phase_tax(const std::vector<TaxStep>& plain, const std::vector<TaxStep>& recorded,
@@ -101,6 +143,13 @@ void divide(Breakdown& breakdown, double count) {
   for (double& value : breakdown.exposed_ns) value /= count;
   for (double& value : breakdown.hidden_ns) value /= count;
   for (double& value : breakdown.row_ns) value /= count;
+}
+
+void divide(PhaseTax& tax, double count) {
+  divide(tax.typical, count);
+  if (tax.slowest) divide(*tax.slowest, count);
+  for (std::optional<RunSpread>* spread : {&tax.token_spread, &tax.tax_spread})
+    if (*spread) (*spread)->ns = {(*spread)->ns.low / count, (*spread)->ns.high / count};
 }
 
 RecordingCost cost_in_place(const RecordingCost& empty, const std::vector<TaxStep>& recorded,

@@ -66,7 +66,7 @@ TEST(Comparison, WhatHoldsForSeveralBoxesIsSaidOnce) {
   const std::vector<std::string> remarks = comparison_remarks(comparison);
   ASSERT_EQ(remarks.size(), 3U);  // the last says what the figures are
   EXPECT_EQ(remarks[0], "B, m; C, m: predicted from A.");
-  EXPECT_EQ(remarks[1], "The rent of B, C is not known: --prices FILE or --usd-per-hour brings it.");
+  EXPECT_EQ(remarks[1], "The rent of B; C is not known: --prices FILE or --usd-per-hour brings it.");
 }
 
 TEST(Comparison, WhatComesToNoNumberIsRefused) {
@@ -164,7 +164,7 @@ TEST(Comparison, RowsMarkdownPageAndJsonSayTheSame) {
     EXPECT_EQ(row.cells.size(), 2U);
     for (const std::string& cell : row.cells) all += row.name + "=" + cell + "\n";
   }
-  EXPECT_TRUE(has_text(all, "rented (USD/Mtok)=1.00 (0.990-1.01)"));
+  EXPECT_TRUE(has_text(all, "rented (USD/Mtok)=1.00 (0.990-1.010)"));
   EXPECT_TRUE(has_text(all, "service level=kept"));
   EXPECT_TRUE(has_text(all, "owning pays if busy=32 % of all hours"));
   EXPECT_TRUE(has_text(all, "beats the cheapest=above 400 tokens/s"));
@@ -173,6 +173,84 @@ TEST(Comparison, RowsMarkdownPageAndJsonSayTheSame) {
   const nlohmann::json document = to_json_value(comparison);
   EXPECT_EQ(document.at("boxes")[1].at("break_even_tokens_per_s"), 400.0);
   EXPECT_EQ(document.at("boxes")[0].at("own_usd_per_hour"), nullptr) << "what is not known is null";
+}
+
+std::map<std::string, std::string> cells_of(const Comparison& comparison, std::size_t box) {
+  std::map<std::string, std::string> cells;
+  for (const ComparisonRow& row : comparison_rows(comparison)) cells[row.name] = row.cells[box];
+  return cells;
+}
+
+// What rests on a speed that nobody measured says so; prices by the hour are what they are.
+TEST(Comparison, MoneyOfAPredictedSpeedIsMarked) {
+  Comparison comparison = two_boxes();
+  ComparedBox predicted = comparison.boxes[1];
+  predicted.box = "C x1";
+  predicted.is_predicted = true;
+  for (auto& [name, measurement] : predicted.recommended.metrics) measurement.origin = Origin::predicted;
+  comparison.boxes.push_back(predicted);
+  settle(comparison);
+  auto cells = cells_of(comparison, 2);
+  EXPECT_TRUE(has_text(cells["rented (USD/Mtok)"], " predicted")) << cells["rented (USD/Mtok)"];
+  EXPECT_EQ(cells["owned (USD/Mtok)"], "0.417 predicted");
+  EXPECT_EQ(cells["beats the cheapest"], "above 400 tokens/s predicted");
+  EXPECT_EQ(cells["rent (USD/h)"], "3.60");
+  EXPECT_EQ(cells_of(comparison, 1)["owned (USD/Mtok)"], "0.417");
+  EXPECT_TRUE(has_text(comparison_remarks(comparison).back(), "rests on a predicted speed"));
+
+  comparison.boxes[2].is_fastest_possible = true;
+  cells = cells_of(comparison, 2);
+  EXPECT_EQ(cells["owned (USD/Mtok)"], "at least 0.417 predicted");
+  EXPECT_TRUE(cells["rented (USD/Mtok)"].starts_with("at least ")) << cells["rented (USD/Mtok)"];
+}
+
+TEST(Comparison, LoadsOfMeasuredBoxesAreNeverHeldAgainstAPredictedOne) {
+  Comparison comparison = two_boxes();
+  ComparedBox predicted = comparison.boxes[0];
+  predicted.is_predicted = true;
+  predicted.price.usd_per_hour = 0.1;
+  comparison.boxes.insert(comparison.boxes.begin(), predicted);
+  settle(comparison);
+  EXPECT_TRUE(comparison.boxes[1].is_cheapest_by_the_hour);
+  EXPECT_EQ(comparison.boxes[2].break_even_tokens_per_s, 400.0);
+  EXPECT_EQ(cells_of(comparison, 0)["beats the cheapest"], "costs less by the hour");
+}
+
+TEST(Comparison, FootnotesOfTwoColumnsOfOneBoxAreSaidOnce) {
+  Comparison comparison = two_boxes();
+  comparison.boxes[0] = comparison.boxes[1];
+  comparison.money.usd_per_kwh.reset();
+  comparison.boxes[0].remark = comparison.boxes[1].remark = "synthetic weights";
+  const std::vector<std::string> remarks = comparison_remarks(comparison);
+  ASSERT_EQ(remarks.size(), 4U);
+  EXPECT_EQ(remarks[0], "B x1, tiny-moe: synthetic weights.");
+  EXPECT_EQ(remarks[1], "Prices of B x1: a quote.");
+  EXPECT_TRUE(remarks[2].starts_with("What owning B x1 costs is not known"));
+}
+
+TEST(Comparison, NoMoneyIsMadeOfAPredictionBesideItsMeasurement) {
+  Comparison comparison = two_boxes();
+  ComparedBox predicted = comparison.boxes[1];
+  predicted.is_predicted = predicted.is_measured_beside = true;
+  predicted.recommended.usd_per_mtok.reset();
+  predicted.own_usd_per_mtok.reset();
+  predicted.break_even_tokens_per_s.reset();
+  comparison.boxes.push_back(predicted);
+  settle(comparison);
+  const auto cells = cells_of(comparison, 2);
+  for (const char* row : {"rented (USD/Mtok)", "owned (USD/Mtok)", "beats the cheapest"})
+    EXPECT_EQ(cells.at(row), "-") << row;
+  EXPECT_EQ(cells.at("rent (USD/h)"), "3.60");
+  EXPECT_EQ(comparison_remarks(comparison).front(),
+            "B x1, tiny-moe was measured as well: what tokens cost stands in its measured column alone.");
+}
+
+TEST(Comparison, APredictionOfWhatWasMeasuredNamesItsProfile) {
+  Comparison comparison = two_boxes();
+  comparison.boxes[1].measured_as = "b-x1/tiny-moe/chat";
+  EXPECT_EQ(comparison_remarks(comparison).front(),
+            "B x1, tiny-moe was measured as well: name 'b-x1/tiny-moe/chat' as PROFILE, in place of the "
+            "prediction.");
 }
 
 TEST(Comparison, DoesNotFitIsAnAnswer) {

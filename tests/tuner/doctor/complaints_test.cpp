@@ -88,6 +88,12 @@ TEST(Complaints, MemoryFullButGpuIdleAtForty) {
   EXPECT_NE(answer(box, full_but_idle).next.find("not now"), std::string::npos);
 }
 
+TEST(Complaints, OfCardsThatAreNotThereNoAdviceIsGiven) {
+  EXPECT_EQ(answer(box_with({}), slower_with_two_cards).next, "this box has no GPU");
+  EXPECT_EQ(answer(box_with({}), full_but_idle).next, "this box has no GPU");
+  EXPECT_EQ(answer(box_with({working_gpu()}), slower_with_two_cards).next, "this box has a single GPU");
+}
+
 TEST(Complaints, AHealthyBoxNamesNoCauseButTheNextStep) {
   for (const Answer& one : answers_of(BoxFacts{}, {})) {
     EXPECT_TRUE(one.causes.empty());

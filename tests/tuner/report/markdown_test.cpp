@@ -7,6 +7,7 @@
 #include "tests/support/message_of.h"
 #include "tests/tuner/support/report_example.h"
 #include "tuner/report/against_default.h"
+#include "tuner/report/final_section.h"
 
 namespace moetune {
 namespace {
@@ -151,6 +152,18 @@ TEST(Markdown, TheFinalRoundIsWhatCounts) {
   none.verdict.final_round->finalists[1].ratio.reset();
   none.verdict.final_round->finalists[1].failure = "crashed: <b>";
   EXPECT_TRUE(has_text(to_markdown(none), "| 1 | failed: crashed: \\<b\\> | - |"));
+}
+
+// What ends with a few passes is a recommendation, but no baseline.
+TEST(Markdown, AFinalRoundTooShortForACheckSaysSo) {
+  RunReport report = example_with_final_round();
+  const char* const words = "'moetune ci' needs 6 such passes to tell a slowdown from noise";
+  EXPECT_FALSE(has_text(to_markdown(report), words));
+  report.verdict.final_round->passes = 4;
+  EXPECT_TRUE(has_text(to_markdown(report), words));
+  EXPECT_TRUE(has_text(final_words(report), "and finds only failures and lost accuracy with these 4"));
+  report.verdict.final_round->finalists[0].trial = 1;  // the default could not be measured
+  EXPECT_TRUE(final_words(report).starts_with(words));
 }
 
 TEST(Markdown, ADefaultThatWasMeasuredAgainAloneIsSo) {

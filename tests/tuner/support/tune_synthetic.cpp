@@ -64,7 +64,7 @@ int tune_command(const std::string& run_path, const std::string& settings_file, 
   request.seed = fields.unsigned_integer("seed");
   if (fields.has("max_trials")) request.max_trials = fields.integer("max_trials", 1, 1000);
   if (fields.has("budget_seconds")) request.budget_seconds = fields.number("budget_seconds");
-  request.legal_configurations = static_cast<std::int64_t>(legal.ranks.size());
+  request.different_configurations = count_with(legal, space, request.default_configuration);
   if (fields.has("final_round") && fields.flag("final_round"))
     request.finalists = [&](std::span<const Trial> trials) {
       return finalists(
