@@ -14,8 +14,10 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/disturbances.h"
 #include "tuner/commands/live_words.h"
 #include "tuner/commands/measure_op.h"
+#include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/refusal.h"
 #include "tuner/commands/study.h"
@@ -236,12 +238,14 @@ ExitCode run_measure(const MeasureOptions& options) {
 
   if (!options.samples_out.empty()) begin_samples("--samples-out", options.samples_out, configuration, study);
   const Interruption interruption;
+  NeighbourWatch neighbours(study);
   LiveWords live(console);
   ReplicationSettings settings{.everything = options.target.runner_settings(study, seconds_each),
                                .timing_setup = timing_setup(study, seconds_each),
                                .processes = fresh_processes,
                                .most_seconds = patience * options.budget_seconds};
   settings.everything.on_progress = [&](const std::string& words) { live.show(words); };
+  settings.everything.on_tick = [&] { neighbours.look(); };
   settings.everything.on_message = [&](const std::string& line) {
     live.clear();
     console.warn(line);
@@ -254,13 +258,17 @@ ExitCode run_measure(const MeasureOptions& options) {
     return ExitCode::interrupted;
   }
   const Trial& trial = replication->trial;
-  console.document(document_of(study, *replication));
+  const Disturbances disturbances = disturbances_of(neighbours);
+  nlohmann::json document = document_of(study, *replication);
+  add_to(document, disturbances);
+  console.document(document);
   if (trial.outcome == Outcome::ok) {
     print_trial(study, *replication, console);
   } else {
     console.warn(
         fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial.outcome), trial.reason));
   }
+  for (const std::string& line : lines_about(disturbances)) console.warn(line);
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
   return code_of(trial);
 }

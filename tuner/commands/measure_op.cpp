@@ -1,5 +1,7 @@
 #include "tuner/commands/measure_op.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -16,6 +18,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
 #include "engine/probe.h"
+#include "tuner/commands/disturbances.h"
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/live_words.h"
 #include "tuner/commands/quantities.h"
@@ -23,6 +26,7 @@
 #include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
+#include "tuner/other_work.h"
 #include "tuner/statistics.h"
 
 namespace moetune {
@@ -125,6 +129,10 @@ std::vector<std::string> row_of(const OpTiming& timing, const Shares& shares) {
           fmt::format("{}{}", timing.layers, timing.is_flushed ? " *" : "")};
 }
 
+void look(CpuWatch& watch) {
+  if (const auto snapshot = look_at_cpus()) watch.add(*snapshot);
+}
+
 EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions& options,
                              const std::vector<std::string>& settings, DeviceKind device) {
   EngineOptions engine = default_options(device);
@@ -218,6 +226,10 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                             Align::right, Align::right},
               .rows = {}};
   nlohmann::json results = nlohmann::json::array();
+  // Of the processors alone: the GPU is held by this very process, which inside a container has another
+  // number there.
+  CpuWatch others(::getpid(), device.gpu ? 1 : hardware.cpu_cores);
+  look(others);
   std::vector<std::string> by_cublas;
   bool any_flushed = false;
   bool any_in_cache = false;
@@ -227,6 +239,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       live.show(fmt::format("timing {}, {} tokens", op, tokens));
       const OpTiming timing = bench.time(op, tokens, options.runs);
       live.clear();
+      look(others);
       const Shares shares = shares_of(timing, rates);
       any_flushed = any_flushed || timing.is_flushed;
       any_in_cache = any_in_cache || is_in_cache(shares);
@@ -261,19 +274,24 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   for (const std::string& note : notes) console.result(wrapped(note, 80, 0));
   nlohmann::json knobs_set = nlohmann::json::object();
   for (const Knob& knob : knobs()) knobs_set[std::string(knob.name)] = knob.get(engine);
-  console.document({{"model", spec.name},
-                    {"model_hash", spec.content_hash},
-                    {"device", where},
-                    {"driver", hardware.driver},
-                    {"context", context},
-                    {"is_prompt", options.is_prompt},
-                    {"seed", common.seed},
-                    {"knobs", knobs_set},
-                    {"read_gb_per_s", hardware.memory_gb_per_s},
-                    {"tensor_tflops", rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops)
-                                                               : nlohmann::json()},
-                    {"results", results},
-                    {"notes", notes}});
+  nlohmann::json document = {
+      {"model", spec.name},
+      {"model_hash", spec.content_hash},
+      {"device", where},
+      {"driver", hardware.driver},
+      {"context", context},
+      {"is_prompt", options.is_prompt},
+      {"seed", common.seed},
+      {"knobs", knobs_set},
+      {"read_gb_per_s", hardware.memory_gb_per_s},
+      {"tensor_tflops",
+       rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops) : nlohmann::json()},
+      {"results", results},
+      {"notes", notes}};
+  const Disturbances disturbances{.on_processors = others.disturbances(), .on_gpu = {}, .arisen = {}};
+  add_to(document, disturbances);
+  console.document(document);
+  for (const std::string& line : lines_about(disturbances)) console.warn(line);
   return ExitCode::done;
 }
 
