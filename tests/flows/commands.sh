@@ -61,6 +61,9 @@ for result in results.values():
 assert results["moe"]["distinct_layers"] == 4 and results["moe"]["experts_touched"] >= 2, results["moe"]
 assert any("routing fitted to published statistics" in note for note in document["notes"]), document["notes"]
 PY
+# A budget that does not reach: the table says which op was timed less or not at all.
+expect_exit 0 "$MOETUNE" measure --op head,moe --runs 100000 --budget 4s --device cpu
+expect_in err.txt 'moetune: Timed fewer times than --runs 100000, as --budget of 4 s was spent: head at 1 token [0-9]+ times?'
 expect_exit 2 "$MOETUNE" measure --op moo --device cpu
 expect_in err.txt "no op named 'moo' .accepted: all, read, attention, .*router"
 expect_exit 2 "$MOETUNE" measure --op shared --device cpu --model qwen3-30b-a3b

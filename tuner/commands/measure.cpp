@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct MeasureOptions {
   CommonOptions common;
   TargetOptions target;
   std::vector<std::string> settings;
+  std::optional<double> asked_budget_seconds;
   double budget_seconds = 10.0;
   std::string samples_out;
   MeasureOpOptions op;
@@ -213,7 +215,9 @@ void begin_samples(const std::string& flag, const std::string& path, const Confi
   study.worker_setup.at("engine")["samples_out"] = file.string();
 }
 
-ExitCode run_measure(const MeasureOptions& options) {
+ExitCode run_measure(MeasureOptions options) {
+  if (options.asked_budget_seconds)
+    options.budget_seconds = options.op.budget_seconds = *options.asked_budget_seconds;
   if (!options.op.ops.empty() && !options.samples_out.empty())
     throw InputError("--samples-out", "with --op", "a configuration, not single ops");
   if (!options.op.ops.empty()) return measure_ops(options.common, options.op, options.settings);
@@ -289,14 +293,15 @@ Command add_measure_command(CLI::App& program) {
                      "out or gave wrong output.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
-  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing, over all processes; ends earlier when intervals are narrow",
+  add_parsed_option(command, "--budget", options->asked_budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing, over all processes; ends earlier when intervals are narrow. With "
+                    "--op: over all ops (default: 1m)",
                     "10s");
   add_text_option(command, "--samples-out", options->samples_out, "FILE",
                   "Also keep the raw times of every run and token, one JSON object a line");
   add_measure_op_options(command, options->op);
   add_common_options(command, options->common, {.model = true, .workload = true});
-  refuse_beside_op(command, {"--workload", "--calibration", "--budget", "--usd-per-hour"});
+  refuse_beside_op(command, {"--workload", "--calibration", "--usd-per-hour"});
   const auto testing_options = add_target_options(command, options->target);
   return {&command, [options] { return run_measure(*options); }, testing_options};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string_view>
 
@@ -18,6 +19,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
 #include "engine/probe.h"
+#include "tuner/commands/cut_short_ops.h"
 #include "tuner/commands/disturbances.h"
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/live_words.h"
@@ -26,6 +28,7 @@
 #include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
+#include "tuner/counted.h"
 #include "tuner/other_work.h"
 #include "tuner/statistics.h"
 
@@ -218,7 +221,8 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                                                                : 2 * last_level_cache_bytes(),
                  .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
                  .seed = common.seed,
-                 .wanted_layers = wanted_layers});
+                 .wanted_layers = wanted_layers,
+                 .most_fill_seconds = options.budget_seconds});
   const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
 
   Table table{.headings = {"op", "tokens", "us", "95 % interval", "MB", "% read", "% tensor", "layers"},
@@ -234,12 +238,28 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   bool any_flushed = false;
   bool any_in_cache = false;
   int fewest = wanted_layers;
+  CutShortOps cut_short;
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t waiting = ops.size() * counts.size();
   for (const std::string& op : ops)
     for (const std::int64_t tokens : counts) {
-      live.show(fmt::format("timing {}, {} tokens", op, tokens));
-      const OpTiming timing = bench.time(op, tokens, options.runs);
+      live.show(fmt::format("timing {}, {}", op, counted(tokens, "token")));
+      const double left = options.budget_seconds -
+                          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      OpTiming timing;
+      timing.op = op;
+      timing.tokens = tokens;
+      if (left > 0.0 || results.empty())
+        timing = bench.time(op, tokens, options.runs, std::max(0.0, left) / static_cast<double>(waiting));
+      --waiting;
       live.clear();
       look(others);
+      cut_short.add(timing, options.runs);
+      if (timing.microseconds.empty()) {
+        table.rows.push_back({op, std::to_string(tokens), "not timed", "", "", "", "", ""});
+        results.push_back({{"op", op}, {"tokens", tokens}, {"microseconds", nullptr}, {"n", 0}});
+        continue;
+      }
       const Shares shares = shares_of(timing, rates);
       any_flushed = any_flushed || timing.is_flushed;
       any_in_cache = any_in_cache || is_in_cache(shares);
@@ -248,6 +268,9 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       table.rows.push_back(row_of(timing, shares));
       results.push_back(to_json(timing, shares));
     }
+  if (cut_short.all_untimed(results.size()))
+    throw InputError("--budget", fmt::format("{:g} s: {}", options.budget_seconds, cut_short.first_untimed()),
+                     "a larger one, or fewer --tokens");
   const std::string where = device.gpu ? device.gpu->facts.name : "cpu: " + hardware.cpu_name;
   std::vector<std::string> notes;
   notes.push_back(fmt::format(
@@ -257,7 +280,9 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
   if (fewest < wanted_layers)
     notes.push_back(fmt::format("Only {} distinct layers, not {}: {}.", fewest, wanted_layers,
-                                spec.is_synthetic ? "no more fit into memory" : "the model has no more"));
+                                cut_short.has_fewer_runs() ? "no more within --budget"
+                                : spec.is_synthetic        ? "no more fit into memory"
+                                                           : "the model has no more"));
   if (any_flushed)
     notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (any_in_cache)
@@ -268,6 +293,10 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                                 fmt::join(by_cublas, ", ")));
   if (const std::string note = no_cublas_message(device.kind); !note.empty()) notes.push_back(note + ".");
   if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
+  for (const std::string& note : cut_short.notes(options.runs, options.budget_seconds)) {
+    notes.push_back(note);
+    console.warn("moetune: " + note);
+  }
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
                              name_of(expert_type(spec, engine)), context, where));
   console.result(table.text());
