@@ -4,10 +4,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/knobs.h"
@@ -15,6 +17,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/commands/refusal.h"
 #include "tuner/counted.h"
 #include "tuner/hardware_catalogue.h"
 #include "tuner/json_facts.h"
@@ -196,7 +199,13 @@ ExitCode run_validate(const ValidateOptions& options) {
   if (!problems.messages().empty()) {
     for (const std::string& message : problems.messages())
       options.console.warn("moetune: " + printable(message));
-    options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
+    // As every refusal, with each problem by itself as well.
+    nlohmann::json document = refusal_document(
+        ExitCode::bad_input, std::runtime_error(fmt::format("{}", fmt::join(problems.messages(), "\n"))));
+    document["file"] = options.path;
+    document["valid"] = false;
+    document["problems"] = problems.messages();
+    options.console.document(document);
     return ExitCode::bad_input;
   }
   options.console.result(printable(options.path + ": OK, " + what));
