@@ -90,6 +90,15 @@ std::string claims_file() {
   return "";
 }
 
+std::string data_places() {
+  if (const char* const chosen = std::getenv("MOETUNE_DATA"); chosen != nullptr && *chosen != '\0')
+    return fmt::format("{}, which MOETUNE_DATA names", chosen);
+  const std::optional<fs::path> folder = program_folder();
+  if (!folder) return "MOETUNE_DATA, which is not set";
+  return fmt::format("{}, nor in a source tree above {}",
+                     (folder->parent_path() / "share" / "moetune").string(), folder->string());
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   const std::string folder = models_folder();

@@ -51,6 +51,13 @@ TEST_F(DataFiles, AWrongEnvironmentIsRefusedLoudly) {
       has_text(message_of<InputError>([] { models_folder(); }), "MOETUNE_DATA: " + (root / "search_spaces")));
 }
 
+TEST_F(DataFiles, PlacesAreNamedForWhoeverMissesSomething) {
+  EXPECT_EQ(server_tables_folder(), "");
+  EXPECT_EQ(data_places(), root.path().string() + ", which MOETUNE_DATA names");
+  ::unsetenv("MOETUNE_DATA");
+  EXPECT_TRUE(has_text(data_places(), "share/moetune, nor in a source tree above /"));
+}
+
 TEST(DataFilesOfTheSourceTree, AreFoundFromTheBuildFolder) {
   const std::string folder = models_folder();
   ASSERT_FALSE(folder.empty());

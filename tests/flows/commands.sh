@@ -44,6 +44,27 @@ done
 expect_exit 0 "$MOETUNE" list models
 expect_in out.txt '^tiny-moe +5 +32 +8 +bf16'
 
+# One broken file in the registry hides no other, and is named; a folder of data without tables of servers is named too.
+mkdir -p data/profiles/cpu/tiny-moe data/profiles/cpu/broken
+ln -s "$MOETUNE_SOURCE_DIR/engine/models" data/models
+cp "$MOETUNE_SOURCE_DIR/profiles/cpu/tiny-moe/chat.json" data/profiles/cpu/tiny-moe/
+echo '{"schema": 1' > data/profiles/cpu/broken/chat.json
+echo '{"schema": 1, "model": 3}' > data/profiles/cpu/broken/agent.json
+for hardware in "" "--hardware cpu"; do
+  read -ra words <<< "$hardware"
+  MOETUNE_DATA=$PWD/data expect_exit 0 "$MOETUNE" list profiles "${words[@]}"
+  expect_in out.txt '^cpu/tiny-moe/chat '
+  expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/chat.json.*'
+  expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/agent.json: .*'
+done
+MOETUNE_DATA=$PWD/data expect_exit 0 "$MOETUNE" list profiles --json
+python3 -c 'import json; assert [p["name"] for p in json.load(open("out.txt"))] == ["cpu/tiny-moe/chat"]' || fail "list profiles --json"
+for words in "list servers" "export cpu/tiny-moe/chat --server vllm --server-model m"; do
+  read -ra arguments <<< "$words"
+  MOETUNE_DATA=$PWD/data expect_exit 2 "$MOETUNE" "${arguments[@]}"
+  expect_in err.txt "server tables: no server_flags/ in $PWD/data, which MOETUNE_DATA names .accepted: MOETUNE_DATA=FOLDER, set to one that holds models/ and server_flags/"
+done
+
 # Single ops, against what memory here reaches.
 expect_exit 0 "$MOETUNE" measure --op moe,attention,head --tokens 1,3 --runs 6 --device cpu
 expect_in out.txt '^moe +3 +[0-9.]+ +[0-9.]+ - [0-9.]+ '

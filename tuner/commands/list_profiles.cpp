@@ -1,5 +1,6 @@
 // moetune list profiles: the registry, and what of it is nearest to this box.
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -24,9 +25,11 @@ namespace fs = std::filesystem;
 struct RegisteredProfile {
   std::string name;  // <gpu>-x<count>/<model>/<workload>
   std::string file;
+  LaunchProfile profile;
 };
 
-std::vector<RegisteredProfile> registered_profiles() {
+// What cannot be read is named in left_out: one broken file must not hide the others.
+std::vector<RegisteredProfile> registered_profiles(std::vector<std::string>& left_out) {
   std::vector<RegisteredProfile> profiles;
   const std::string folder = profiles_folder();
   if (folder.empty()) return profiles;
@@ -36,9 +39,15 @@ std::vector<RegisteredProfile> registered_profiles() {
     if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
         std::distance(inside.begin(), inside.end()) != 3)
       continue;
-    profiles.push_back({(inside.parent_path() / inside.stem()).string(), entry.path().string()});
+    const std::string file = entry.path().string();
+    try {
+      profiles.push_back({(inside.parent_path() / inside.stem()).string(), file, load_launch_profile(file)});
+    } catch (const std::exception& error) {
+      left_out.emplace_back(error.what());
+    }
   }
   std::ranges::sort(profiles, {}, &RegisteredProfile::name);
+  std::ranges::sort(left_out);
   return profiles;
 }
 
@@ -59,8 +68,8 @@ HardwareFingerprint this_box(const std::string& asked) {
 // long.
 Listing list_profiles() {
   Listing listing{.table = {.headings = {"profile", "measured"}}, .when_empty = no_profile};
-  for (const RegisteredProfile& profile : registered_profiles()) {
-    listing.table.rows.push_back({profile.name, load_launch_profile(profile.file).measured_at});
+  for (const RegisteredProfile& profile : registered_profiles(listing.left_out)) {
+    listing.table.rows.push_back({profile.name, profile.profile.measured_at});
     listing.document.push_back({{"name", profile.name}, {"file", profile.file}});
   }
   return listing;
@@ -75,8 +84,10 @@ Listing list_profiles_for(const std::string& asked) {
   Listing listing{.table = {.headings = {"profile", "match", "what differs"}}, .when_empty = no_profile};
   const HardwareFingerprint hardware = this_box(asked);
   std::vector<Match> matches;
-  for (const RegisteredProfile& profile : registered_profiles())
-    matches.push_back({profile, staleness_of(load_launch_profile(profile.file), {hardware, ""})});
+  for (RegisteredProfile& profile : registered_profiles(listing.left_out)) {
+    Staleness staleness = staleness_of(profile.profile, {hardware, ""});
+    matches.push_back({std::move(profile), std::move(staleness)});
+  }
   std::ranges::stable_sort(matches, {}, [](const Match& match) {
     return std::pair(match.staleness.rung, match.staleness.differences.size());
   });
