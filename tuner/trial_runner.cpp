@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/facts/size_text.h"
 #include "tuner/memory_kills.h"
 #include "tuner/printable.h"
 #include "tuner/utc_time.h"
@@ -43,9 +44,8 @@ std::string circumstances(const std::string& doing, const std::string& last_word
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 std::string too_much_memory(std::int64_t bytes, std::int64_t limit) {
-  constexpr double mib = 1024.0 * 1024.0;
-  return fmt::format("the worker held {:.0f} MiB of host memory, more than its limit of {:.0f} MiB",
-                     static_cast<double>(bytes) / mib, static_cast<double>(limit) / mib);
+  return fmt::format("the worker held {} of host memory, more than its limit of {}",
+                     size_text(static_cast<double>(bytes)), size_text(static_cast<double>(limit)));
 }
 }  // namespace
 

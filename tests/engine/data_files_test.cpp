@@ -45,6 +45,12 @@ TEST_F(DataFiles, AModelIsADirectoryOrAName) {
       R"(model: "smal" is no directory (accepted: a checkpoint directory with config.json, or one of: small))"));
 }
 
+TEST_F(DataFiles, ATrainedModelHasNoOverrides) {
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([] { model_directory("small:layers=2"); }),
+               R"(model: "small:layers=2": small is a trained model, of which nothing can be overridden)"));
+}
+
 TEST_F(DataFiles, AWrongEnvironmentIsRefusedLoudly) {
   ::setenv("MOETUNE_DATA", (root / "search_spaces").c_str(), 1);
   EXPECT_TRUE(

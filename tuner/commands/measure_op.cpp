@@ -209,8 +209,8 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
 
   const int wanted_layers = device.kind == DeviceKind::cuda ? kWantedLayers : wanted_layers_cpu;
   const LiveWords live(console);
-  console.log(fmt::format("making weights of {}, within {:.1f} GiB", spec.name,
-                          static_cast<double>(hardware.device_bytes) / 1073741824.0));
+  console.log(
+      fmt::format("making weights of {}, within {}", spec.name, size_in_words(hardware.device_bytes)));
   OpBench bench(checkpoint, engine,
                 {.ops = ops,
                  .tokens = most,

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/counted.h"
 #include "tuner/metric_facts.h"
 #include "tuner/printable.h"
 #include "tuner/report/escape.h"
@@ -94,8 +95,8 @@ std::string metric_lines(const HistorySeries& series, const std::string& metric)
 }
 
 std::string series_heading(const HistorySeries& series) {
-  return fmt::format("{}, workload {}, {}: {} measurements", series.model, series.workload, series.device,
-                     series.points.size());
+  return fmt::format("{}, workload {}, {}: {}", series.model, series.workload, series.device,
+                     counted(series.points.size(), "measurement"));
 }
 
 }  // namespace
