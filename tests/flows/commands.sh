@@ -96,7 +96,17 @@ expect_in err.txt 'int3'
 expect_exit 2 "$MOETUNE" measure --op attention --prompt --tokens 64 --context 32 --device cpu
 expect_in err.txt '--context: 32'
 
+# Files that the program itself writes are known to it, or said to have no schema.
+expect_exit 0 "$MOETUNE" measure --budget 0.2s --samples-out samples.jsonl --device cpu
+expect_exit 0 "$MOETUNE" validate samples.jsonl
+expect_in out.txt '^samples.jsonl: OK, samples of [0-9]+ runs in [0-9]+ processes$'
+sed '2s/process/proces/' samples.jsonl >broken.jsonl
+expect_exit 2 "$MOETUNE" validate broken.jsonl
+expect_in err.txt '^moetune: broken.jsonl:2: .*a line that begins a process'
+
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
+expect_exit 2 "$MOETUNE" validate step.npy
+expect_in err.txt 'step.npy: a NumPy array, such as logits: it has no schema .accepted: .*samples.*routing trace'
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --feed prefill --out prefill.npy --json
 python3 - <<'PY' || fail "logits.npy is not what NumPy's format says"
 import ast, json, struct
