@@ -19,6 +19,7 @@
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
 #include "engine/probe.h"
+#include "tuner/commands/bench_within.h"
 #include "tuner/commands/cut_short_ops.h"
 #include "tuner/commands/disturbances.h"
 #include "tuner/commands/gpu_probe.h"
@@ -211,18 +212,20 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   const LiveWords live(console);
   console.log(
       fmt::format("making weights of {}, within {}", spec.name, size_in_words(hardware.device_bytes)));
-  OpBench bench(checkpoint, engine,
-                {.ops = ops,
-                 .tokens = most,
-                 .context = context,
-                 .is_prompt = options.is_prompt,
-                 .device_bytes = hardware.device_bytes,
-                 .cold_bytes = device.kind == DeviceKind::cuda ? cold_reuse_bytes(device.kind)
-                                                               : 2 * last_level_cache_bytes(),
-                 .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
-                 .seed = common.seed,
-                 .wanted_layers = wanted_layers,
-                 .most_fill_seconds = options.budget_seconds});
+  const OpBenchSetup setup{.ops = ops,
+                           .tokens = most,
+                           .context = context,
+                           .is_prompt = options.is_prompt,
+                           .device_bytes = hardware.device_bytes,
+                           .cold_bytes = device.kind == DeviceKind::cuda ? cold_reuse_bytes(device.kind)
+                                                                         : 2 * last_level_cache_bytes(),
+                           .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
+                           .seed = common.seed,
+                           .wanted_layers = wanted_layers,
+                           .most_fill_seconds = options.budget_seconds};
+  const BenchWithin made = bench_within(
+      checkpoint, engine, setup, device.kind == DeviceKind::cpu ? options.budget_seconds : kNoTimeLimit);
+  OpBench& bench = *made.bench;
   const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
 
   Table table{.headings = {"op", "tokens", "us", "95 % interval", "MB", "% read", "% tensor", "layers"},
@@ -279,10 +282,11 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       hardware.memory_gb_per_s,
       rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
   if (fewest < wanted_layers)
-    notes.push_back(fmt::format("Only {} distinct layers, not {}: {}.", fewest, wanted_layers,
-                                cut_short.has_fewer_runs() ? "no more within --budget"
-                                : spec.is_synthetic        ? "no more fit into memory"
-                                                           : "the model has no more"));
+    notes.push_back(fmt::format("Only {}, not {}: {}.", counted(fewest, "distinct layer"), wanted_layers,
+                                made.has_fewer_layers || cut_short.has_fewer_runs()
+                                    ? "no more within --budget"
+                                : spec.is_synthetic ? "no more fit into memory"
+                                                    : "the model has no more"));
   if (any_flushed)
     notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (any_in_cache)
