@@ -90,6 +90,15 @@ std::string claims_file() {
   return "";
 }
 
+std::string data_places() {
+  if (const char* const chosen = std::getenv("MOETUNE_DATA"); chosen != nullptr && *chosen != '\0')
+    return fmt::format("{}, which MOETUNE_DATA names", chosen);
+  const std::optional<fs::path> folder = program_folder();
+  if (!folder) return "MOETUNE_DATA, which is not set";
+  return fmt::format("{}, nor in a source tree above {}",
+                     (folder->parent_path() / "share" / "moetune").string(), folder->string());
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   const std::string folder = models_folder();
@@ -107,6 +116,14 @@ std::string model_directory(const std::string& directory_or_name) {
   if (std::ranges::find(names, directory_or_name) != names.end())
     return (fs::path(models_folder()) / directory_or_name).string();
   const std::vector<std::string> presets = preset_names();
+  const std::string before_colon = directory_or_name.substr(0, directory_or_name.find(':'));
+  if (before_colon != directory_or_name && std::ranges::find(names, before_colon) != names.end())
+    throw InputError("model",
+                     fmt::format("\"{}\": {} is a trained model, of which nothing can be overridden",
+                                 directory_or_name, before_colon),
+                     presets.empty() ? before_colon
+                                     : fmt::format("{}, or overrides of a preset: {}", before_colon,
+                                                   fmt::join(presets, ", ")));
   names.insert(names.end(), presets.begin(), presets.end());
   throw InputError("model", fmt::format("\"{}\" is no directory", directory_or_name),
                    names.empty() ? "a checkpoint directory with config.json"

@@ -17,6 +17,9 @@ std::string profiles_folder();
 std::string server_tables_folder();  // tuner/export/flags of the source tree, server_flags of an installation
 std::string claims_file();           // reports/claims.json of the source tree
 
+// Where the above are looked for, in words, for whoever misses some of it.
+std::string data_places();
+
 // Names of the models that come with the program, sorted.
 std::vector<std::string> model_names();
 

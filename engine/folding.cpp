@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/dense_shapes.h"
+#include "engine/facts/size_text.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
 
@@ -46,9 +47,7 @@ std::int64_t bytes_per_token(const ModelSpec& spec, const EngineOptions& options
   return bytes;
 }
 
-std::string gib(std::int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 1073741824.0);
-}
+std::string size_of(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 
 }  // namespace
 
@@ -101,12 +100,12 @@ Fold choose_fold(const ModelSpec& spec, const EngineOptions& options, const Engi
     return {0, fmt::format(
                    "folded x{} it fits into {}, but then the same weights come up again after {}, within the "
                    "caches ({} counts as far enough): times would flatter; fewer layers or more memory help",
-                   folded.fold, gib(device_bytes), gib(distance), gib(cache_bytes))};
+                   folded.fold, size_of(device_bytes), size_of(distance), size_of(cache_bytes))};
   }
   return {
       0, fmt::format("needs {} even with one set of weights for all layers, {} more than there is; a shorter "
                      "workload or more memory help",
-                     gib(least), gib(least - device_bytes))};
+                     size_of(least), size_of(least - device_bytes))};
 }
 
 }  // namespace moetune

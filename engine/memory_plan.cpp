@@ -7,6 +7,7 @@
 #include "engine/dense_shapes.h"
 #include "engine/expert_cache.h"
 #include "engine/facts/knobs.h"
+#include "engine/facts/size_text.h"
 #include "engine/folding.h"
 #include "engine/kv_cache.h"
 #include "engine/option_rules.h"
@@ -19,9 +20,7 @@ namespace {
 
 constexpr int kFractionSteps = 64;
 
-std::string mib(std::int64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
-}
+std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 
 // "1.0 MiB even with expert_cache=0.25, the smallest": where not even that fits.
 std::string missing_with_fewest_experts(const ModelSpec& spec, EngineOptions options,
@@ -31,10 +30,15 @@ std::string missing_with_fewest_experts(const ModelSpec& spec, EngineOptions opt
     options.expert_cache_fraction = static_cast<double>(step) / kFractionSteps;
     if (objection_to_options(spec, options, limits)) continue;
     return fmt::format("{} even with expert_cache={}, the smallest",
-                       mib(plan_memory(spec, options, limits).total() - device_bytes),
+                       size(plan_memory(spec, options, limits).total() - device_bytes),
                        options.expert_cache_fraction);
   }
   return "no smaller expert_cache is possible";
+}
+
+// "fewer sequences, " where there is more than one to do without.
+const char* fewer_sequences(const EngineOptions& options, const EngineLimits& limits) {
+  return effective_limits(options, limits).sequences > 1 ? "fewer sequences, " : "";
 }
 
 std::string what_frees_enough(const ModelSpec& spec, EngineOptions options, const EngineLimits& limits,
@@ -44,8 +48,10 @@ std::string what_frees_enough(const ModelSpec& spec, EngineOptions options, cons
     const double fitting = largest_cache_fraction(spec, options, limits, device_bytes);
     if (fitting > 0.0) return fmt::format("expert_quant={} with expert_cache={} at most", format, fitting);
   }
-  return "expert_quant=int4 and, as that alone does not do, fewer sequences, a shorter context, a smaller "
-         "kv_type or dense_quant";
+  return fmt::format(
+      "expert_quant=int4 and, as that alone does not do, {}a shorter context, a smaller kv_type or "
+      "dense_quant",
+      fewer_sequences(options, limits));
 }
 
 }  // namespace
@@ -92,21 +98,22 @@ std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptio
   const MemoryPlan plan = plan_memory(spec, options, limits);
   if (plan.total() <= device_bytes) return std::nullopt;
   const double fitting = largest_cache_fraction(spec, options, limits, device_bytes);
-  const std::string missing = fmt::format("{} needed, {} there, {} missing", mib(plan.total()),
-                                          mib(device_bytes), mib(plan.total() - device_bytes));
+  const std::string missing = fmt::format("{} needed, {} there, {} missing", size(plan.total()),
+                                          size(device_bytes), size(plan.total() - device_bytes));
   if (options.device == DeviceKind::cuda && fitting == 0.0)
     return Objection{
         "memory",
         fmt::format("{} with every expert on the GPU (experts {}, dense {}, KV cache {}, scratch {})",
-                    missing, mib(plan.expert_bytes), mib(plan.dense_bytes), mib(plan.kv_bytes),
-                    mib(plan.scratch_bytes)),
-        "fewer bits (expert_quant, dense_quant, kv_type), fewer sequences, a shorter context"}
+                    missing, size(plan.expert_bytes), size(plan.dense_bytes), size(plan.kv_bytes),
+                    size(plan.scratch_bytes)),
+        fmt::format("fewer bits (expert_quant, dense_quant, kv_type), {}a shorter context",
+                    fewer_sequences(options, limits))}
         .text();
   if (fitting > 0.0) return Objection{"expert_cache", missing, fmt::format("at most {}", fitting)}.text();
   return Objection{"memory",
                    fmt::format("{}; {} (dense {}, KV cache {}, scratch {})", missing,
                                missing_with_fewest_experts(spec, options, limits, device_bytes),
-                               mib(plan.dense_bytes), mib(plan.kv_bytes), mib(plan.scratch_bytes)),
+                               size(plan.dense_bytes), size(plan.kv_bytes), size(plan.scratch_bytes)),
                    what_frees_enough(spec, options, limits, device_bytes)}
       .text();
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
+#include "engine/facts/size_text.h"
 #include "tuner/accuracy_gate.h"
 
 namespace moetune {
@@ -133,18 +133,6 @@ constexpr auto table = std::to_array<MetricFacts>({
      true},
 });
 
-// Three significant digits, without an exponent for everyday sizes.
-std::string rounded(double value) {
-  const double size = std::abs(value);
-  if (size == 0.0) return "0";
-  if (size >= 1e6 || size < 1e-4) return fmt::format("{:.2e}", value);
-  const int exponent = static_cast<int>(std::floor(std::log10(size)));
-  const int digits = std::max(0, 2 - exponent);
-  // 0.9996 rounds to 1.00, which has three digits already.
-  const bool carries = size + 0.5 * std::pow(10.0, -digits) >= std::pow(10.0, exponent + 1);
-  return fmt::format("{:.{}f}", value, carries ? std::max(0, digits - 1) : digits);
-}
-
 // Empty: it is no decimal number without an exponent.
 std::optional<int> decimals_of(const std::string& text) {
   if (text.empty() || text.find_first_not_of("-.0123456789") != std::string::npos) return std::nullopt;
@@ -160,13 +148,12 @@ struct Written {
 Written written(const MetricFacts& facts, double value) {
   if (facts.unit == "share") return {fmt::format("{:.1f}", 100.0 * value), " %"};
   if (facts.unit == "bytes") {
-    for (const auto& [unit, size] :
-         {std::pair{" GiB", 1073741824.0}, std::pair{" MiB", 1048576.0}, std::pair{" KiB", 1024.0}})
-      if (std::abs(value) >= size) return {rounded(value / size), unit};
-    return {rounded(value), " bytes"};
+    const std::string text = size_text(value);
+    const std::size_t blank = text.find(' ');
+    return {text.substr(0, blank), text.substr(blank)};
   }
-  if (facts.unit == "x") return {rounded(value), "x"};
-  return {rounded(value), " " + std::string(facts.unit)};
+  if (facts.unit == "x") return {three_digits(value), "x"};
+  return {three_digits(value), " " + std::string(facts.unit)};
 }
 }  // namespace
 
@@ -185,14 +172,14 @@ bool is_timed(std::string_view metric) {
 
 std::string value_text(std::string_view metric, double value) {
   const MetricFacts* facts = find_metric(metric);
-  if (facts == nullptr) return std::string(metric) + " " + rounded(value);
+  if (facts == nullptr) return std::string(metric) + " " + three_digits(value);
   const Written text = written(*facts, value);
   return text.number + text.unit;
 }
 
 std::string number_text(std::string_view metric, double value) {
   const MetricFacts* facts = find_metric(metric);
-  return facts == nullptr ? rounded(value) : written(*facts, value).number;
+  return facts == nullptr ? three_digits(value) : written(*facts, value).number;
 }
 
 std::string joined_ends(double low, std::string low_text, double high, std::string high_text,

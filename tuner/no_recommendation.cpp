@@ -31,7 +31,14 @@ std::string nothing_measured(const Contest& contest) {
     text += fmt::format("{}{} without {}", joint, without_metric, contest.objective.metric);
   text += ").";
   for (const Trial& trial : contest.input.trials)
-    if (!trial.reason.empty()) return text + fmt::format(" The first one: {}.", trial.reason);
+    if (!trial.reason.empty()) {
+      text += fmt::format(" The first one: {}.", trial.reason);
+      break;
+    }
+  if (outcomes.contains(std::string(name_of(Outcome::timed_out))))
+    text +=
+        " More time helps (a larger --budget, or --trial-limit), or less to do: fewer layers or experts of a "
+        "preset (--model NAME:layers=2,experts=16), a shorter prompt and answer (--workload FILE).";
   return text;
 }
 

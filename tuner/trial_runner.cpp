@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/facts/size_text.h"
 #include "tuner/memory_kills.h"
 #include "tuner/printable.h"
 #include "tuner/utc_time.h"
@@ -20,6 +21,7 @@ namespace moetune {
 namespace {
 using Clock = WorkerProcess::Clock;
 constexpr int tries = 2;
+constexpr double worth_naming_seconds = 5.0;  // of a worker's start, where the trial itself runs out of time
 
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -39,10 +41,11 @@ std::string circumstances(const std::string& doing, const std::string& last_word
          (last_words.empty() ? "" : "; last words: " + last_words);
 }
 
+double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 std::string too_much_memory(std::int64_t bytes, std::int64_t limit) {
-  constexpr double mib = 1024.0 * 1024.0;
-  return fmt::format("the worker held {:.0f} MiB of host memory, more than its limit of {:.0f} MiB",
-                     static_cast<double>(bytes) / mib, static_cast<double>(limit) / mib);
+  return fmt::format("the worker held {} of host memory, more than its limit of {}",
+                     size_text(static_cast<double>(bytes)), size_text(static_cast<double>(limit)));
 }
 }  // namespace
 
@@ -69,7 +72,9 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
   const auto calendar_begin = settings_.calendar();
   std::string earlier;
   for (int tried = 1;; ++tried) {
+    const auto start_begin = Clock::now();
     if (!start_worker()) return std::nullopt;
+    const double start_seconds = std::chrono::duration<double>(Clock::now() - start_begin).count();
     Attempt last = attempt(number, configuration, seed);
     if (last.interrupted) return std::nullopt;
     if (last.worth_retrying && tried < tries) {
@@ -81,6 +86,8 @@ std::optional<Trial> TrialRunner::run(std::int64_t number, const Configuration& 
     }
     trial.outcome = last.result.outcome;
     trial.reason = last.result.reason;
+    if (trial.outcome == Outcome::timed_out && start_seconds > worth_naming_seconds)
+      trial.reason += fmt::format("; the worker's start before that: {:.3g} s", start_seconds);
     trial.metrics = std::move(last.result.metrics);
     if (last.worth_retrying)
       trial.reason = "the worker " + trial.reason +
@@ -110,6 +117,7 @@ TrialRunner::Attempt TrialRunner::attempt(std::int64_t number, const Configurati
   const auto kills_before = memory_kills(settings_.memory_kill_counter);
   const auto deadline = after(settings_.trial_limit_seconds);
   doing_.clear();
+  stages_ = {};
   worker_->send(message::Measure{.trial = number, .configuration = configuration, .seed = seed});
   while (true) {
     const WorkerEvent event = worker_->wait(deadline);
@@ -140,8 +148,10 @@ TrialRunner::Attempt TrialRunner::without_answer(const WorkerEvent& event, std::
   }
   if (std::holds_alternative<worker_event::TimedOut>(event)) {
     const std::string in_flight = worker->ask_in_flight();
+    const std::string stages = stages_.text(seconds_now());
     worker->kill();
     return failed(Outcome::timed_out, fmt::format("no result within {} s", settings_.trial_limit_seconds) +
+                                          (stages.empty() ? "" : "; it took: " + stages) +
                                           (in_flight.empty() ? "" : "; in flight: " + in_flight));
   }
   if (const auto* much = std::get_if<worker_event::TooMuchMemory>(&event)) {
@@ -254,6 +264,7 @@ std::string TrialRunner::set_up_worker(bool is_known) {
 
 void TrialRunner::say_progress(const std::string& words) {
   doing_ = printable(words);
+  stages_.begin(doing_, seconds_now());
   if (settings_.on_progress) settings_.on_progress(doing_);
 }
 

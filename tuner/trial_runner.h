@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/interruption.h"
+#include "tuner/stage_times.h"
 #include "tuner/target.h"
 #include "tuner/trial.h"
 #include "tuner/worker_process.h"
@@ -82,6 +83,7 @@ class TrialRunner {
   const Interruption& interruption_;
   std::unique_ptr<WorkerProcess> worker_;  // empty: the next trial starts one
   std::string doing_;                      // the last progress words
+  StageTimes stages_;                      // of the trial
 };
 
 }  // namespace moetune

@@ -1,6 +1,7 @@
 #include "engine/bench/op_bench.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -24,6 +25,21 @@
 #include "kernels/tensor_rate.h"
 
 namespace moetune {
+namespace {
+
+constexpr double warm_up_share = 0.25;  // of the time for an op, on runs of further layers that do not count
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
                  const OpBenchSetup& setup)
@@ -113,8 +129,22 @@ void OpBench::fill_kv_cache() {
   std::mt19937 random(static_cast<unsigned>(setup_.seed + 1));
   std::normal_distribution<float> normal;
   for (float& value : rows) value = normal(random);
+  const std::int64_t chunks = limits.sequences * ((setup_.context + kFillTokens - 1) / kFillTokens);
+  std::int64_t filled = 0;
+  const Stopwatch watch;
   for (int sequence = 0; sequence < limits.sequences; ++sequence)
-    for (std::int64_t begin = 0; begin < setup_.context; begin += kFillTokens) {
+    for (std::int64_t begin = 0; begin < setup_.context; begin += kFillTokens, ++filled) {
+      const double all_seconds =
+          filled == 0 ? 0.0 : watch.seconds() / static_cast<double>(filled) * static_cast<double>(chunks);
+      if (all_seconds > setup_.most_fill_seconds &&
+          (filled > 1 || watch.seconds() > setup_.most_fill_seconds))
+        throw InputError(
+            "--tokens",
+            fmt::format("{}: filling the KV cache of {} sequences with {} tokens each takes about "
+                        "{:.0f} s, more than the {:g} s of --budget",
+                        setup_.tokens, limits.sequences, setup_.context, all_seconds,
+                        setup_.most_fill_seconds),
+            "fewer tokens, a smaller --context, or a larger --budget");
       const std::int64_t count = std::min(kFillTokens, setup_.context - begin);
       std::vector<std::int32_t> positions(static_cast<std::size_t>(count));
       for (std::int64_t i = 0; i < count; ++i)
@@ -224,16 +254,16 @@ double OpBench::touched(const std::vector<BenchLayer>& layers, std::int64_t toke
   return static_cast<double>(count) / static_cast<double>(layers.size());
 }
 
-OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
+OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs, double most_seconds) {
   if (tokens < 1 || tokens > setup_.tokens)
     throw std::logic_error("op bench: more tokens than it was set up for");
   Rank& rank = *rank_;
-  const std::vector<BenchLayer> layers = layers_for(op);
+  std::vector<BenchLayer> layers = layers_for(op);
   place_tokens(tokens);
+  const Stopwatch watch;
   OpTiming timing;
   timing.op = op;
   timing.tokens = tokens;
-  timing.layers = static_cast<int>(layers.size());
   const bool routes =
       op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
   if (routes) timing.experts_touched = touched(layers, tokens);
@@ -243,15 +273,27 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
                     .experts_touched = timing.experts_touched};
   timing.cost = op == "read" ? OpCost{static_cast<double>(setup_.read_bytes), 0.0}
                              : op_cost(op, *spec_, options_, layers.front().index, work);
-  timing.is_flushed = timing.cost.bytes * timing.layers < static_cast<double>(setup_.cold_bytes);
-
   SharedBuffer clock(rank.device, 2 * static_cast<std::int64_t>(sizeof(std::int64_t)));
   auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
   set_residual(tokens);
   run_before(op, layers.front(), tokens);
-  for (const BenchLayer& layer : layers)
-    run_op(op, layer, tokens);  // once, so that memory has grown before a graph is recorded
   wait_for(rank.device);
+  // Each layer runs once, so that memory has grown before a graph is recorded.
+  const Stopwatch first_run;
+  run_op(op, layers.front(), tokens);
+  wait_for(rank.device);
+  timing.first_seconds = first_run.seconds();
+  for (std::size_t i = 1; i < layers.size(); ++i) {
+    if (watch.seconds() > warm_up_share * most_seconds) {
+      layers.resize(i);
+      break;
+    }
+    run_op(op, layers[i], tokens);
+    wait_for(rank.device);
+  }
+  timing.layers = static_cast<int>(layers.size());
+  timing.is_flushed = timing.cost.bytes * timing.layers < static_cast<double>(setup_.cold_bytes);
+  if (timing.first_seconds > most_seconds) return timing;
   const DenseCounts before = dense_counts();
   run_op(op, layers.front(), tokens);
   timing.dense = {dense_counts().own - before.own, dense_counts().cublas - before.cublas};
@@ -260,7 +302,7 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs) {
     for (const BenchLayer& layer : layers) run_op(op, layer, tokens);
     run(rank.device, StartClock{ns + 1});
   });
-  for (int i = 0; i < runs; ++i) {
+  for (int i = 0; i < runs && (i == 0 || watch.seconds() < most_seconds); ++i) {
     poison(op, tokens);
     if (timing.is_flushed) flush_caches();
     graph.launch();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace moetune {
 
 inline constexpr int kWantedLayers = 16;
+inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
 struct OpBenchSetup {
   std::vector<std::string> ops;  // that will be asked for: what no op of them needs is not loaded
@@ -27,7 +29,8 @@ struct OpBenchSetup {
       0;  // more than the device's caches keep: read between two uses of the same weights
   std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
-  int wanted_layers = kWantedLayers;  // distinct ones to chain, 1 or more
+  int wanted_layers = kWantedLayers;        // distinct ones to chain, 1 or more
+  double most_fill_seconds = kNoTimeLimit;  // for filling the KV cache
 };
 
 struct OpTiming {
@@ -37,7 +40,8 @@ struct OpTiming {
   bool is_flushed =
       false;  // they read so little that other memory was read before each run, to empty the caches
   double experts_touched = 0.0;      // of a layer, mean
-  std::vector<double> microseconds;  // of one layer, per run
+  double first_seconds = 0.0;        // of the first layer's first run, which is not among those that count
+  std::vector<double> microseconds;  // of one layer, per run; empty: the first run went beyond the limit
   OpCost cost;                       // of one layer
   DenseCounts dense;                 // of one layer: products of many tokens by the own kernels and by cuBLAS
 };
@@ -45,15 +49,16 @@ struct OpTiming {
 class OpBench {
  public:
   // Generated models get as many layers as are wanted and fit; of a checkpoint those there are. Throws
-  // InputError where an op is not the model's, std::bad_alloc without memory, std::runtime_error when the
-  // device refuses.
+  // InputError where an op is not the model's or the KV cache takes too long to fill, std::bad_alloc without
+  // memory, std::runtime_error when the device refuses.
   OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
           const OpBenchSetup& setup);
   ~OpBench();
 
   // Inputs are set anew and outputs poisoned before each of the runs; throws std::runtime_error naming the op
-  // when an output is not finite after the last, or a row was left out.
-  OpTiming time(const std::string& op, std::int64_t tokens, int runs);
+  // when an output is not finite after the last, or a row was left out. most_seconds: no run begins after
+  // them, and where layers are slow fewer of them are chained.
+  OpTiming time(const std::string& op, std::int64_t tokens, int runs, double most_seconds = kNoTimeLimit);
 
   // What the device's tensor cores reach, operations per second; 0 on a CPU.
   double tensor_flops();

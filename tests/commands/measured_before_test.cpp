@@ -38,13 +38,10 @@ CatalogueBox box(const char* name, const char* device) {
 class MeasuredBefore : public testing::Test {
  protected:
   std::string found(const LaunchProfile& registered, const LaunchProfile& profile, std::size_t which = 0) {
-    const std::string file = folder_ / "chat.json";
-    std::ofstream(file) << to_json_value(registered).dump();
-    const std::vector<RegisteredProfile> both{{"broken", folder_ / "none.json"}, {"a-gpu/tiny/chat", file}};
-    return measured_before(profile, boxes_[which], boxes_, both);
+    return measured_before(profile, boxes_[which], boxes_,
+                           std::vector<RegisteredProfile>{{"a-gpu/tiny/chat", "chat.json", registered}});
   }
 
-  TemporaryDirectory folder_;
   const std::vector<CatalogueBox> boxes_{box("a", "A GPU"), box("b", "B GPU")};
 };
 

@@ -85,6 +85,15 @@ TEST(Quantities, WholeNumbersStayInRange) {
         << text;
 }
 
+TEST(Quantities, TheBoundOfTheTypeIsSaidToWhoWentBeyondIt) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([&] { parse_whole_number("--seed", "9223372036854775808", 0, most); }),
+               "a whole number, 0 to 9223372036854775807"));
+  EXPECT_TRUE(has_text(message_of<InputError>([&] { parse_whole_number("--seed", "-1", 0, most); }),
+                       "a whole number, 0 or more"));
+}
+
 TEST(Quantities, ListsHaveNoEmptyItems) {
   EXPECT_EQ(split_list("--tokens", "1,5,9"), (std::vector<std::string>{"1", "5", "9"}));
   EXPECT_EQ(split_list("--tokens", "1"), (std::vector<std::string>{"1"}));

@@ -45,10 +45,23 @@ TEST_F(DataFiles, AModelIsADirectoryOrAName) {
       R"(model: "smal" is no directory (accepted: a checkpoint directory with config.json, or one of: small))"));
 }
 
+TEST_F(DataFiles, ATrainedModelHasNoOverrides) {
+  EXPECT_TRUE(
+      has_text(message_of<InputError>([] { model_directory("small:layers=2"); }),
+               R"(model: "small:layers=2": small is a trained model, of which nothing can be overridden)"));
+}
+
 TEST_F(DataFiles, AWrongEnvironmentIsRefusedLoudly) {
   ::setenv("MOETUNE_DATA", (root / "search_spaces").c_str(), 1);
   EXPECT_TRUE(
       has_text(message_of<InputError>([] { models_folder(); }), "MOETUNE_DATA: " + (root / "search_spaces")));
+}
+
+TEST_F(DataFiles, PlacesAreNamedForWhoeverMissesSomething) {
+  EXPECT_EQ(server_tables_folder(), "");
+  EXPECT_EQ(data_places(), root.path().string() + ", which MOETUNE_DATA names");
+  ::unsetenv("MOETUNE_DATA");
+  EXPECT_TRUE(has_text(data_places(), "share/moetune, nor in a source tree above /"));
 }
 
 TEST(DataFilesOfTheSourceTree, AreFoundFromTheBuildFolder) {

@@ -60,6 +60,25 @@ TEST(OpBench, FewerLayersWhereMemoryIsShort) {
   EXPECT_THROW(OpBench(checkpoint, default_options(DeviceKind::cpu), setup), NoFeasibleConfiguration);
 }
 
+TEST(OpBench, ALimitOfTimeEndsTheRunsAndIsSaid) {
+  const auto checkpoint = open_checkpoint(testing::small_presets().front());
+  OpBenchSetup setup{.ops = {"moe", "attention"}, .tokens = 1, .context = 9};
+  OpBench bench(checkpoint, default_options(DeviceKind::cpu), setup);
+  const OpTiming beyond = bench.time("moe", 1, 3, 0.0);
+  EXPECT_TRUE(beyond.microseconds.empty()) << "one run went beyond it";
+  EXPECT_GT(beyond.first_seconds, 0.0);
+  EXPECT_EQ(beyond.layers, 1) << "and no other layer was tried";
+  const OpTiming few = bench.time("moe", 1, 100'000'000, 0.2);
+  EXPECT_GE(few.microseconds.size(), 1U);
+  EXPECT_LT(few.microseconds.size(), 100'000'000U);
+  setup.most_fill_seconds = 0.0;
+  setup.context = 9 * 1024;
+  EXPECT_NE(message_of<InputError>([&] {
+              OpBench(checkpoint, default_options(DeviceKind::cpu), setup);
+            }).find("filling the KV cache of 1 sequences with 9216 tokens each takes about"),
+            std::string::npos);
+}
+
 TEST(OpBench, RefusesWhatTheModelHasNot) {
   const auto dense = open_checkpoint(testing::small_presets().back());
   EXPECT_TRUE(has_text(

@@ -107,7 +107,7 @@ refused "--objective: 'task_ms'.*one round" tune --objective task_ms
 refused "--objective: 'queue_ms'.*one request at a time" tune --objective queue_ms
 refused "--type.*--op" measure --type int8
 refused "--workload.*--op|--op.*--workload" measure --op moe --workload agent
-refused "--budget.*--op|--op.*--budget" measure --op moe --budget 20s
+refused "--budget: 1e-06 s: one run of moe at 1 token takes .* s .accepted: a larger one" measure --op moe --quiet --budget 0.000001s
 refused "--calibration.*--op|--op.*--calibration" measure --op moe --calibration short.txt
 refused "--set: tensor_parallel=2 with --op" measure --op moe --set tensor_parallel=2
 refused "--tokens: token 1: nothing before a comma" logits --tokens 1,,2 --out logits.npy
@@ -143,6 +143,13 @@ expect_exit 2 "$MOETUNE" compare no/such/run --json
 document_says '"no/such/run" in d["error"] and d["missing_bytes"] is None'
 expect_exit 2 "$MOETUNE" measure --set top_k=9 --json
 document_says '"top_k" in d["error"]'
+# So where no command has begun: a flag that is not there, a value or a word that is missing, a value of the wrong kind.
+for words in "list models --nmaes" "list models --hardware" "validate" "measure --threads 0" "lits" ""; do
+  read -ra arguments <<< "$words"
+  expect_exit 2 "$MOETUNE" "${arguments[@]}" --json
+  document_says 'd["exit_code"] == 2 and d["error"] and d["missing_bytes"] is None'
+  expect_in err.txt "^moetune: $(python3 -c 'import json, re; print(re.escape(json.load(open("out.txt"))["error"].split("(")[0]))')"
+done
 for command in tune measure; do
   expect_exit 4 "$MOETUNE" "$command" --device cpu --device-memory 3MiB --json
   document_says 'd["exit_code"] == 4 and "fit" in d["error"] and d["missing_bytes"] > 1 << 20'
@@ -157,7 +164,7 @@ expect_in err.txt "wrong/request.json: field 'seed' is missing"
 expect_in err.txt "wrong/hardware.json: field 'cpu_name' is missing"
 [[ $(grep -vc '^moetune: wrong/' err.txt) -eq 0 ]] || fail "validate: a line that names no file"
 expect_exit 2 "$MOETUNE" validate wrong --json
-python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] and len(d["problems"]) > 10' || fail "validate --json"
+python3 -c 'import json; d = json.load(open("out.txt")); assert not d["valid"] and len(d["problems"]) > 10 and d["exit_code"] == 2 and d["problems"][3] in d["error"]' || fail "validate --json"
 # Names of fields come from outside too: what they do to a terminal must not reach it.
 echo '{"schema": 1, "evidence": {"tpot\u001b[31m_ms": 1}}' > coloured.json
 for command in "validate" "export --server vllm" "compare"; do

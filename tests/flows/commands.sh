@@ -55,6 +55,27 @@ expect_in out.txt '^cpu/tiny-moe/chat '
 expect_in out.txt '^Nearest to this box: '
 [[ $(wc -L < out.txt) -le 80 && $(wc -l < out.txt) -le 40 ]] || fail "list profiles --hardware is no longer a page"
 
+# One broken file in the registry hides no other, and is named; a folder of data without tables of servers is named too.
+mkdir -p data/profiles/cpu/tiny-moe data/profiles/cpu/broken
+ln -s "$MOETUNE_SOURCE_DIR/engine/models" data/models
+cp "$MOETUNE_SOURCE_DIR/profiles/cpu/tiny-moe/chat.json" data/profiles/cpu/tiny-moe/
+echo '{"schema": 1' > data/profiles/cpu/broken/chat.json
+echo '{"schema": 1, "model": 3}' > data/profiles/cpu/broken/agent.json
+for hardware in "" "--hardware cpu"; do
+  read -ra words <<< "$hardware"
+  MOETUNE_DATA=$PWD/data expect_exit 0 "$MOETUNE" list profiles "${words[@]}"
+  expect_in out.txt '^cpu/tiny-moe/chat '
+  expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/chat.json.*'
+  expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/agent.json: .*'
+done
+MOETUNE_DATA=$PWD/data expect_exit 0 "$MOETUNE" list profiles --json
+python3 -c 'import json; assert [p["name"] for p in json.load(open("out.txt"))] == ["cpu/tiny-moe/chat"]' || fail "list profiles --json"
+for words in "list servers" "export cpu/tiny-moe/chat --server vllm --server-model m"; do
+  read -ra arguments <<< "$words"
+  MOETUNE_DATA=$PWD/data expect_exit 2 "$MOETUNE" "${arguments[@]}"
+  expect_in err.txt "server tables: no server_flags/ in $PWD/data, which MOETUNE_DATA names .accepted: MOETUNE_DATA=FOLDER, set to one that holds models/ and server_flags/"
+done
+
 # Single ops, against what memory here reaches.
 expect_exit 0 "$MOETUNE" measure --op moe,attention,head --tokens 1,3 --runs 6 --device cpu
 expect_in out.txt '^moe +3 +[0-9.]+ +[0-9.]+ - [0-9.]+ '
@@ -72,6 +93,9 @@ for result in results.values():
 assert results["moe"]["distinct_layers"] == 4 and results["moe"]["experts_touched"] >= 2, results["moe"]
 assert any("routing fitted to published statistics" in note for note in document["notes"]), document["notes"]
 PY
+# A budget that does not reach: the table says which op was timed less or not at all.
+expect_exit 0 "$MOETUNE" measure --op head,moe --runs 100000 --budget 4s --device cpu
+expect_in err.txt 'moetune: Timed fewer times than --runs 100000, as --budget of 4 s was spent: head at 1 token [0-9]+ times?'
 expect_exit 2 "$MOETUNE" measure --op moo --device cpu
 expect_in err.txt "no op named 'moo' .accepted: all, read, attention, .*router"
 expect_exit 2 "$MOETUNE" measure --op shared --device cpu --model qwen3-30b-a3b
@@ -83,7 +107,17 @@ expect_in err.txt 'int3'
 expect_exit 2 "$MOETUNE" measure --op attention --prompt --tokens 64 --context 32 --device cpu
 expect_in err.txt '--context: 32'
 
+# Files that the program itself writes are known to it, or said to have no schema.
+expect_exit 0 "$MOETUNE" measure --budget 0.2s --samples-out samples.jsonl --device cpu
+expect_exit 0 "$MOETUNE" validate samples.jsonl
+expect_in out.txt '^samples.jsonl: OK, samples of [0-9]+ runs in [0-9]+ processes$'
+sed '2s/process/proces/' samples.jsonl >broken.jsonl
+expect_exit 2 "$MOETUNE" validate broken.jsonl
+expect_in err.txt '^moetune: broken.jsonl:2: .*a line that begins a process'
+
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
+expect_exit 2 "$MOETUNE" validate step.npy
+expect_in err.txt 'step.npy: a NumPy array, such as logits: it has no schema .accepted: .*samples.*routing trace'
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --feed prefill --out prefill.npy --json
 python3 - <<'PY' || fail "logits.npy is not what NumPy's format says"
 import ast, json, struct

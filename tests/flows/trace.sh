@@ -18,6 +18,11 @@ PY
 expect_exit 0 "$MOETUNE" logits --tokens-file tokens.txt --out own.npy --device cpu
 expect_exit 0 "$MOETUNE" logits --tokens-file tokens.txt --routing-from one.trace --out given.npy --device cpu
 cmp own.npy given.npy || fail "the experts of a trace give other logits than the router that chose them"
+expect_exit 0 "$MOETUNE" validate one.trace
+expect_in out.txt '^one.trace: OK, a routing trace of tiny-moe, [0-9]+ tokens in [0-9]+ layers$'
+head -c 3000 one.trace >cut.trace
+expect_exit 2 "$MOETUNE" validate cut.trace
+expect_in err.txt '^moetune: cut.trace: '
 
 # Saved and read again it says the same; what is measured agrees with what was predicted of it.
 expect_exit 0 "$MOETUNE" trace --sequences 4 --out four.trace --json --device cpu

@@ -92,6 +92,17 @@ expect_in err.txt 'nearest.*MiB more than.*there'
 expect_exit 0 "$MOETUNE" tune --device-memory 9MiB --max-trials 2 --timing 0.2s
 expect_in err.txt 'needs more memory than the 9.00 MiB there'
 
+# Other work on every core is named, by measure as by tune: whoever reads the times must know.
+work=()
+for ((core = 0; core < $(nproc); ++core)); do (while :; do :; done) & work+=($!); done
+"$MOETUNE" measure --budget 1s --json >out.txt 2>err.txt || { kill "${work[@]}"; fail "measure beside other work"; }
+"$MOETUNE" measure --op moe,head --runs 25 >op.txt 2>op_err.txt || { kill "${work[@]}"; fail "measure --op beside other work"; }
+kill "${work[@]}"
+wait "${work[@]}" 2>/dev/null || true
+expect_in err.txt "^moetune: other work ran beside it: .*bash .process [0-9]+, .* The times are not this machine's alone$"
+expect_in op_err.txt "^moetune: other work ran beside it: .*bash .process [0-9]+, "
+python3 -c 'import json; d = json.load(open("out.txt")); assert d["other_work"] and d["arisen"] == [], d' || fail "not in the document"
+
 # Another layout, without a tokenizer: said, and measured all the same.
 expect_exit 0 "$MOETUNE" measure --model "$MOETUNE_SOURCE_DIR/tests/golden/mixtral" --budget 0.3s
 expect_in err.txt 'seeded ids'

@@ -255,6 +255,11 @@ TEST(Choose, SaysWhenNothingWasMeasured) {
   EXPECT_EQ(choice.reason,
             "No recommendation: no trial could be measured (1 crashed, 2 out_of_memory). The first one: "
             "needs 3 MB more.");
+  EXPECT_FALSE(has_text(choice.reason, "--budget")) << "time would not help";
+  InventedRun slow;
+  slow.add_failed({}, Outcome::timed_out, "no result within 30 s");
+  EXPECT_TRUE(
+      has_text(slow.choice().reason, "More time helps (a larger --budget, or --trial-limit), or less"));
 }
 
 TEST(Choose, SyntheticWeightsKeepTopKAndNumberTypes) {

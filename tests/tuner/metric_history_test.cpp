@@ -120,6 +120,12 @@ TEST(MetricHistory, IsDrawnToScaleWithItsMarks) {
   EXPECT_NE(markdown.find("```text\n2026-11-01T00:00"), std::string::npos) << markdown;
 }
 
+TEST(MetricHistory, OneMeasurementIsNoPlural) {
+  History history;
+  history.series = history_of({point("2026-11-01T00:00:00Z", 1.0, 0.05)});
+  EXPECT_NE(draw_history(history).find("cpu: 1 measurement\n"), std::string::npos) << draw_history(history);
+}
+
 TEST(MetricHistory, ReadsAFolderOfRunsAndProfiles) {
   namespace fs = std::filesystem;
   const TemporaryDirectory folder;

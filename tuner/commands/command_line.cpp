@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,23 +76,16 @@ void add_help_all(Command& command) {
       ->trigger_on_parse();
 }
 
-bool wants_json(const Command& command) {
-  const CLI::Option* json = command.options->get_option_no_throw("--json");
-  return json != nullptr && json->count() > 0;
+// From the words themselves: where they cannot be read no option knows yet that it was given.
+bool wants_json(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
 }
 
-// Where a command says no there is no result yet: what it says is the document.
-ExitCode run(const Command& command) {
-  const Console console{.json = wants_json(command)};
-  try {
-    return command.run();
-  } catch (const InputError& error) {
-    console.document(refusal_document(ExitCode::bad_input, error));
-    throw;
-  } catch (const NoFeasibleConfiguration& error) {
-    console.document(refusal_document(ExitCode::no_feasible_configuration, error));
-    throw;
-  }
+// Where a command, or the reading of its options, says no there is no result yet: what it says is the
+// document.
+ExitCode refuse(ExitCode code, const std::exception& error, bool json) {
+  Console{.json = json}.document(refusal_document(code, error));
+  return fail(code, error.what());
 }
 
 ExitCode parse_and_run(int argc, char** argv) {
@@ -138,11 +133,14 @@ ExitCode parse_and_run(int argc, char** argv) {
     print_line(stdout, version_text());
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
-    return fail(ExitCode::bad_input, message_of(program, error));
+    return refuse(ExitCode::bad_input, std::runtime_error(message_of(program, error)),
+                  wants_json(argc, argv));
   }
   refuse_unknown_words(program);
   for (const Command& command : commands)
-    if (command.options->parsed()) return run(command);
+    if (command.options->parsed()) return command.run();
+  Console{.json = wants_json(argc, argv)}.document(
+      refusal_document(ExitCode::bad_input, std::runtime_error("no command given")));
   return fail(ExitCode::bad_input, "no command given\n\n" + program.help());
 }
 
@@ -156,9 +154,9 @@ int run_command_line(int argc, char** argv) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       code = fail(ExitCode::our_fault, "cannot write to standard output");
   } catch (const InputError& error) {
-    code = fail(ExitCode::bad_input, error.what());
+    code = refuse(ExitCode::bad_input, error, wants_json(argc, argv));
   } catch (const NoFeasibleConfiguration& error) {
-    code = fail(ExitCode::no_feasible_configuration, error.what());
+    code = refuse(ExitCode::no_feasible_configuration, error, wants_json(argc, argv));
   } catch (const std::bad_alloc&) {
     code = fail(ExitCode::our_fault, "out of memory");
   } catch (const std::exception& error) {

@@ -111,6 +111,8 @@ class Comparing {
   Comparing(const CompareOptions& options, std::vector<Source> sources)
       : options_(options), sources_(std::move(sources)), boxes_(catalogue()) {
     if (!options.prices.empty()) list_ = load_price_list(options.prices);
+    for (const std::string& why : registry_.left_out)
+      options.console.warn("moetune: left out of what was measured before: " + printable(why));
   }
 
   Comparison run() {
@@ -148,7 +150,7 @@ class Comparing {
                is_of_box(other.profile.hardware, box, boxes_);
       });
       if (!made.is_measured_beside)
-        made.measured_as = measured_before(source.profile, box, boxes_, registered_);
+        made.measured_as = measured_before(source.profile, box, boxes_, registry_.profiles);
       HardwareFingerprint hardware;
       hardware.device = box.device;
       hardware.gpu_count = box.gpu_count;
@@ -172,7 +174,7 @@ class Comparing {
   const CompareOptions& options_;
   std::vector<Source> sources_;
   std::vector<CatalogueBox> boxes_;
-  std::vector<RegisteredProfile> registered_ = registered_profiles();
+  Registry registry_ = registered_profiles();
   PriceList list_;
 };
 

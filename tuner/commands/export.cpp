@@ -22,6 +22,7 @@
 #include "tuner/commands/export_model.h"
 #include "tuner/commands/profile_argument.h"
 #include "tuner/commands/quantities.h"
+#include "tuner/commands/server_tables.h"
 #include "tuner/commands/table.h"
 #include "tuner/export/claims.h"
 #include "tuner/export/formats.h"
@@ -117,8 +118,7 @@ ExitCode check_installed(ServerCommand& command, const ServerTable& table, const
 
 ExitCode run_explain(const ExportOptions& options) {
   const std::vector<Claim> claims = claims_file().empty() ? std::vector<Claim>{} : read_claims(claims_file());
-  const Explanation explanation =
-      explain(options.explain, claims, read_server_tables(server_tables_folder()));
+  const Explanation explanation = explain(options.explain, claims, server_tables());
   options.console.result(explanation_text(explanation));
   options.console.document(explanation_document(explanation));
   return ExitCode::done;
@@ -127,9 +127,9 @@ ExitCode run_explain(const ExportOptions& options) {
 ExitCode run_export(ExportOptions options) {
   if (!options.explain.empty()) return run_explain(options);
   const ExportFormat format = export_format_named("--format", options.format);
-  const std::vector<ServerTable> tables = read_server_tables(server_tables_folder());
+  const std::vector<ServerTable> tables = server_tables();
   const ServerTable& table = server_named(tables, "--server", options.server);
-  const KnobNames names = read_knob_names(server_tables_folder() + "/names.json");
+  const KnobNames names = server_knob_names();
   const std::string file = profile_file(options.profile);
   LaunchProfile profile = load_launch_profile(file);
   if (options.trial >= 0) take_point(profile, options.trial);

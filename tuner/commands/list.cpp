@@ -13,6 +13,7 @@
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/listing.h"
 #include "tuner/commands/nearest.h"
+#include "tuner/printable.h"
 
 namespace moetune {
 namespace {
@@ -59,6 +60,8 @@ ExitCode run_list(const Options& options) {
     throw InputError("--hardware", "with 'list " + options.what + "'", "'list profiles'");
   if (options.names && options.console.json) throw InputError("--names", "with --json", "one of the two");
   const Listing listing = options.hardware.empty() ? kind.list() : list_profiles_for(options.hardware);
+  for (const std::string& file : listing.left_out)
+    options.console.warn("moetune: left out: " + printable(file));
   if (options.names) {
     for (const nlohmann::json& entry : listing.document)
       options.console.result(entry.at(listing.name_field).get<std::string>());

@@ -62,9 +62,11 @@ Listing list_profiles() {
   Listing listing{.table = {.headings = {"profile", "measured", "recommended", "rounds"},
                             .alignment = {Align::left, Align::left, Align::left, Align::right}},
                   .when_empty = no_profile};
-  for (const RegisteredProfile& profile : registered_profiles()) {
-    const LaunchProfile one = load_launch_profile(profile.file);
-    constexpr std::size_t date_length = 10;
+  constexpr std::size_t date_length = 10;
+  Registry registry = registered_profiles();
+  listing.left_out = std::move(registry.left_out);
+  for (const RegisteredProfile& profile : registry.profiles) {
+    const LaunchProfile& one = profile.profile;
     listing.table.rows.push_back({profile.name, one.measured_at.substr(0, date_length), objective_text(one),
                                   std::to_string(one.recommended.rounds.size())});
     listing.document.push_back({{"name", profile.name}, {"file", profile.file}});
@@ -89,8 +91,12 @@ Listing list_profiles_for(const std::string& asked) {
   Listing listing{.table = {.headings = {"profile", "match", "what differs"}}, .when_empty = no_profile};
   const HardwareFingerprint hardware = this_box(asked);
   std::vector<Match> matches;
-  for (const RegisteredProfile& profile : registered_profiles())
-    matches.push_back({profile, staleness_of(load_launch_profile(profile.file), {hardware, ""})});
+  Registry registry = registered_profiles();
+  listing.left_out = std::move(registry.left_out);
+  for (RegisteredProfile& profile : registry.profiles) {
+    Staleness staleness = staleness_of(profile.profile, {hardware, ""});
+    matches.push_back({std::move(profile), std::move(staleness)});
+  }
   std::ranges::stable_sort(matches, {}, [](const Match& match) {
     return std::pair(match.staleness.rung, match.staleness.differences.size());
   });

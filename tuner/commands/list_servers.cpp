@@ -10,9 +10,8 @@
 
 #include "engine/data_files.h"
 #include "tuner/commands/listing.h"
+#include "tuner/commands/server_tables.h"
 #include "tuner/export/claims.h"
-#include "tuner/export/knob_names.h"
-#include "tuner/export/server_table.h"
 #include "tuner/hardware_catalogue.h"
 
 namespace moetune {
@@ -64,8 +63,8 @@ Listing list_servers() {
                          "default for; 'moetune export --server NAME' says which. flags: how many "
                          "of its own are known here, + where it has more.",
                          80, 0)};
-  const std::vector<ServerTable> tables = read_server_tables(server_tables_folder());
-  const KnobNames names = read_knob_names(server_tables_folder() + "/names.json");
+  const std::vector<ServerTable> tables = server_tables();
+  const KnobNames names = server_knob_names();
   for (const ServerTable& table : tables) {
     const auto said = std::ranges::count_if(names.knobs, [&](const KnobName& knob) {
       const auto rules = table.settings.find(knob.setting);

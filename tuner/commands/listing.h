@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -15,7 +16,8 @@ struct Listing {
   nlohmann::json document = nlohmann::json::array();  // one object per entry
   std::string name_field = "name";  // of an entry, which holds the word that a command line takes
   std::string when_empty = {};
-  std::string remarks = {};  // below the table
+  std::string remarks = {};                // below the table
+  std::vector<std::string> left_out = {};  // files that are none of the kind, and why
 };
 
 // Models, embedded and presets, with the bytes of their weights.
@@ -28,7 +30,7 @@ Listing list_knobs();
 Listing list_metrics();
 Listing list_searchers();
 
-// The registry of profiles. InputError: one of its files is no profile.
+// The registry of profiles; a file that is none is left out, by name.
 Listing list_profiles();
 // The nearest to the box first, with the rung that each stands on. hardware: auto, cpu or cuda; InputError:
 // another word.

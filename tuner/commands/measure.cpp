@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@
 #include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
+#include "tuner/commands/disturbances.h"
 #include "tuner/commands/live_words.h"
 #include "tuner/commands/measure_op.h"
+#include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/quantities.h"
 #include "tuner/commands/refusal.h"
 #include "tuner/commands/study.h"
@@ -46,6 +49,7 @@ struct MeasureOptions {
   CommonOptions common;
   TargetOptions target;
   std::vector<std::string> settings;
+  std::optional<double> asked_budget_seconds;
   double budget_seconds = 10.0;
   std::string samples_out;
   MeasureOpOptions op;
@@ -211,7 +215,9 @@ void begin_samples(const std::string& flag, const std::string& path, const Confi
   study.worker_setup.at("engine")["samples_out"] = file.string();
 }
 
-ExitCode run_measure(const MeasureOptions& options) {
+ExitCode run_measure(MeasureOptions options) {
+  if (options.asked_budget_seconds)
+    options.budget_seconds = options.op.budget_seconds = *options.asked_budget_seconds;
   if (!options.op.ops.empty() && !options.samples_out.empty())
     throw InputError("--samples-out", "with --op", "a configuration, not single ops");
   if (!options.op.ops.empty()) return measure_ops(options.common, options.op, options.settings);
@@ -236,12 +242,14 @@ ExitCode run_measure(const MeasureOptions& options) {
 
   if (!options.samples_out.empty()) begin_samples("--samples-out", options.samples_out, configuration, study);
   const Interruption interruption;
+  NeighbourWatch neighbours(study);
   LiveWords live(console);
   ReplicationSettings settings{.everything = options.target.runner_settings(study, seconds_each),
                                .timing_setup = timing_setup(study, seconds_each),
                                .processes = fresh_processes,
                                .most_seconds = patience * options.budget_seconds};
   settings.everything.on_progress = [&](const std::string& words) { live.show(words); };
+  settings.everything.on_tick = [&] { neighbours.look(); };
   settings.everything.on_message = [&](const std::string& line) {
     live.clear();
     console.warn(line);
@@ -254,13 +262,17 @@ ExitCode run_measure(const MeasureOptions& options) {
     return ExitCode::interrupted;
   }
   const Trial& trial = replication->trial;
-  console.document(document_of(study, *replication));
+  const Disturbances disturbances = disturbances_of(neighbours);
+  nlohmann::json document = document_of(study, *replication);
+  add_to(document, disturbances);
+  console.document(document);
   if (trial.outcome == Outcome::ok) {
     print_trial(study, *replication, console);
   } else {
     console.warn(
         fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial.outcome), trial.reason));
   }
+  for (const std::string& line : lines_about(disturbances)) console.warn(line);
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
   return code_of(trial);
 }
@@ -281,14 +293,15 @@ Command add_measure_command(CLI::App& program) {
                      "out or gave wrong output.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
-  add_parsed_option(command, "--budget", options->budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing, over all processes; ends earlier when intervals are narrow",
+  add_parsed_option(command, "--budget", options->asked_budget_seconds, parse_duration_seconds, "90s|20m|2h",
+                    "Most time for timing, over all processes; ends earlier when intervals are narrow. With "
+                    "--op: over all ops (default: 1m)",
                     "10s");
   add_text_option(command, "--samples-out", options->samples_out, "FILE",
                   "Also keep the raw times of every run and token, one JSON object a line");
   add_measure_op_options(command, options->op);
   add_common_options(command, options->common, {.model = true, .workload = true});
-  refuse_beside_op(command, {"--workload", "--calibration", "--budget", "--usd-per-hour"});
+  refuse_beside_op(command, {"--workload", "--calibration", "--usd-per-hour"});
   const auto testing_options = add_target_options(command, options->target);
   return {&command, [options] { return run_measure(*options); }, testing_options};
 }

@@ -1,7 +1,10 @@
 #include "tuner/commands/measure_op.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string_view>
 
@@ -16,6 +19,9 @@
 #include "engine/facts/knobs.h"
 #include "engine/option_rules.h"
 #include "engine/probe.h"
+#include "tuner/commands/bench_within.h"
+#include "tuner/commands/cut_short_ops.h"
+#include "tuner/commands/disturbances.h"
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/live_words.h"
 #include "tuner/commands/quantities.h"
@@ -23,6 +29,8 @@
 #include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
+#include "tuner/counted.h"
+#include "tuner/other_work.h"
 #include "tuner/statistics.h"
 
 namespace moetune {
@@ -125,6 +133,10 @@ std::vector<std::string> row_of(const OpTiming& timing, const Shares& shares) {
           fmt::format("{}{}", timing.layers, timing.is_flushed ? " *" : "")};
 }
 
+void look(CpuWatch& watch) {
+  if (const auto snapshot = look_at_cpus()) watch.add(*snapshot);
+}
+
 EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions& options,
                              const std::vector<std::string>& settings, DeviceKind device) {
   EngineOptions engine = default_options(device);
@@ -198,19 +210,22 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
 
   const int wanted_layers = device.kind == DeviceKind::cuda ? kWantedLayers : wanted_layers_cpu;
   const LiveWords live(console);
-  console.log(fmt::format("making weights of {}, within {:.1f} GiB", spec.name,
-                          static_cast<double>(hardware.device_bytes) / 1073741824.0));
-  OpBench bench(checkpoint, engine,
-                {.ops = ops,
-                 .tokens = most,
-                 .context = context,
-                 .is_prompt = options.is_prompt,
-                 .device_bytes = hardware.device_bytes,
-                 .cold_bytes = device.kind == DeviceKind::cuda ? cold_reuse_bytes(device.kind)
-                                                               : 2 * last_level_cache_bytes(),
-                 .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
-                 .seed = common.seed,
-                 .wanted_layers = wanted_layers});
+  console.log(
+      fmt::format("making weights of {}, within {}", spec.name, size_in_words(hardware.device_bytes)));
+  const OpBenchSetup setup{.ops = ops,
+                           .tokens = most,
+                           .context = context,
+                           .is_prompt = options.is_prompt,
+                           .device_bytes = hardware.device_bytes,
+                           .cold_bytes = device.kind == DeviceKind::cuda ? cold_reuse_bytes(device.kind)
+                                                                         : 2 * last_level_cache_bytes(),
+                           .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
+                           .seed = common.seed,
+                           .wanted_layers = wanted_layers,
+                           .most_fill_seconds = options.budget_seconds};
+  const BenchWithin made = bench_within(
+      checkpoint, engine, setup, device.kind == DeviceKind::cpu ? options.budget_seconds : kNoTimeLimit);
+  OpBench& bench = *made.bench;
   const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
 
   Table table{.headings = {"op", "tokens", "us", "95 % interval", "MB", "% read", "% tensor", "layers"},
@@ -218,15 +233,36 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                             Align::right, Align::right},
               .rows = {}};
   nlohmann::json results = nlohmann::json::array();
+  // Of the processors alone: the GPU is held by this very process, which inside a container has another
+  // number there.
+  CpuWatch others(::getpid(), device.gpu ? 1 : hardware.cpu_cores);
+  look(others);
   std::vector<std::string> by_cublas;
   bool any_flushed = false;
   bool any_in_cache = false;
   int fewest = wanted_layers;
+  CutShortOps cut_short;
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t waiting = ops.size() * counts.size();
   for (const std::string& op : ops)
     for (const std::int64_t tokens : counts) {
-      live.show(fmt::format("timing {}, {} tokens", op, tokens));
-      const OpTiming timing = bench.time(op, tokens, options.runs);
+      live.show(fmt::format("timing {}, {}", op, counted(tokens, "token")));
+      const double left = options.budget_seconds -
+                          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      OpTiming timing;
+      timing.op = op;
+      timing.tokens = tokens;
+      if (left > 0.0 || results.empty())
+        timing = bench.time(op, tokens, options.runs, std::max(0.0, left) / static_cast<double>(waiting));
+      --waiting;
       live.clear();
+      look(others);
+      cut_short.add(timing, options.runs);
+      if (timing.microseconds.empty()) {
+        table.rows.push_back({op, std::to_string(tokens), "not timed", "", "", "", "", ""});
+        results.push_back({{"op", op}, {"tokens", tokens}, {"microseconds", nullptr}, {"n", 0}});
+        continue;
+      }
       const Shares shares = shares_of(timing, rates);
       any_flushed = any_flushed || timing.is_flushed;
       any_in_cache = any_in_cache || is_in_cache(shares);
@@ -235,6 +271,9 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       table.rows.push_back(row_of(timing, shares));
       results.push_back(to_json(timing, shares));
     }
+  if (cut_short.all_untimed(results.size()))
+    throw InputError("--budget", fmt::format("{:g} s: {}", options.budget_seconds, cut_short.first_untimed()),
+                     "a larger one, or fewer --tokens");
   const std::string where = device.gpu ? device.gpu->facts.name : "cpu: " + hardware.cpu_name;
   std::vector<std::string> notes;
   notes.push_back(fmt::format(
@@ -243,8 +282,11 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
       hardware.memory_gb_per_s,
       rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
   if (fewest < wanted_layers)
-    notes.push_back(fmt::format("Only {} distinct layers, not {}: {}.", fewest, wanted_layers,
-                                spec.is_synthetic ? "no more fit into memory" : "the model has no more"));
+    notes.push_back(fmt::format("Only {}, not {}: {}.", counted(fewest, "distinct layer"), wanted_layers,
+                                made.has_fewer_layers || cut_short.has_fewer_runs()
+                                    ? "no more within --budget"
+                                : spec.is_synthetic ? "no more fit into memory"
+                                                    : "the model has no more"));
   if (any_flushed)
     notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
   if (any_in_cache)
@@ -255,25 +297,34 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                                 fmt::join(by_cublas, ", ")));
   if (const std::string note = no_cublas_message(device.kind); !note.empty()) notes.push_back(note + ".");
   if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
+  for (const std::string& note : cut_short.notes(options.runs, options.budget_seconds)) {
+    notes.push_back(note);
+    console.warn("moetune: " + note);
+  }
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
                              name_of(expert_type(spec, engine)), context, where));
   console.result(table.text());
   for (const std::string& note : notes) console.result(wrapped(note, 80, 0));
   nlohmann::json knobs_set = nlohmann::json::object();
   for (const Knob& knob : knobs()) knobs_set[std::string(knob.name)] = knob.get(engine);
-  console.document({{"model", spec.name},
-                    {"model_hash", spec.content_hash},
-                    {"device", where},
-                    {"driver", hardware.driver},
-                    {"context", context},
-                    {"is_prompt", options.is_prompt},
-                    {"seed", common.seed},
-                    {"knobs", knobs_set},
-                    {"read_gb_per_s", hardware.memory_gb_per_s},
-                    {"tensor_tflops", rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops)
-                                                               : nlohmann::json()},
-                    {"results", results},
-                    {"notes", notes}});
+  nlohmann::json document = {
+      {"model", spec.name},
+      {"model_hash", spec.content_hash},
+      {"device", where},
+      {"driver", hardware.driver},
+      {"context", context},
+      {"is_prompt", options.is_prompt},
+      {"seed", common.seed},
+      {"knobs", knobs_set},
+      {"read_gb_per_s", hardware.memory_gb_per_s},
+      {"tensor_tflops",
+       rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops) : nlohmann::json()},
+      {"results", results},
+      {"notes", notes}};
+  const Disturbances disturbances{.on_processors = others.disturbances(), .on_gpu = {}, .arisen = {}};
+  add_to(document, disturbances);
+  console.document(document);
+  for (const std::string& line : lines_about(disturbances)) console.warn(line);
   return ExitCode::done;
 }
 

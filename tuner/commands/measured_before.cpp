@@ -2,11 +2,10 @@
 
 #include <array>
 
-#include "engine/facts/error.h"
 #include "tuner/compare/comparison.h"
-#include "tuner/launch_profile.h"
 
 namespace moetune {
+
 bool is_of_box(const HardwareFingerprint& hardware, const CatalogueBox& box,
                std::span<const CatalogueBox> catalogue) {
   const CatalogueBox* found = find_box(catalogue, hardware);
@@ -18,14 +17,10 @@ std::string measured_before(const LaunchProfile& profile, const CatalogueBox& bo
                             std::span<const CatalogueBox> catalogue,
                             std::span<const RegisteredProfile> registered) {
   for (const RegisteredProfile& each : registered) {
-    try {
-      const std::array both{profile, load_launch_profile(each.file)};
-      const bool is_same_work = both[1].model_hash == profile.model_hash &&
-                                differences(both, std::array<std::string, 2>{"", each.name}).empty();
-      if (is_same_work && is_of_box(both[1].hardware, box, catalogue)) return each.name;
-    } catch (const InputError&) {
-      continue;
-    }
+    const std::array both{profile, each.profile};
+    const bool is_same_work = each.profile.model_hash == profile.model_hash &&
+                              differences(both, std::array<std::string, 2>{"", each.name}).empty();
+    if (is_same_work && is_of_box(each.profile.hardware, box, catalogue)) return each.name;
   }
   return {};
 }

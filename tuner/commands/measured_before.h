@@ -15,7 +15,6 @@ bool is_of_box(const HardwareFingerprint& hardware, const CatalogueBox& box,
                std::span<const CatalogueBox> catalogue);
 
 // Name of a registered profile of the same model, workload and gate from that box; empty: there is none.
-// Files that are no profile are passed over.
 std::string measured_before(const LaunchProfile& profile, const CatalogueBox& box,
                             std::span<const CatalogueBox> catalogue,
                             std::span<const RegisteredProfile> registered);

@@ -1,5 +1,6 @@
 #include "tuner/commands/profile_registry.h"
 
+#include <algorithm>
 #include <cctype>
 #include <exception>
 #include <filesystem>
@@ -80,20 +81,27 @@ SavedProfile save_profile(const nlohmann::json& profile, std::int64_t device_mem
   return saved;
 }
 
-std::vector<RegisteredProfile> registered_profiles() {
-  std::vector<RegisteredProfile> profiles;
+Registry registered_profiles() {
+  Registry registry;
   const std::string folder = profiles_folder();
-  if (folder.empty()) return profiles;
+  if (folder.empty()) return registry;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     // Prices, the catalogue and schemas lie elsewhere.
     const fs::path inside = fs::relative(entry.path(), folder);
     if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
         std::distance(inside.begin(), inside.end()) != 3)
       continue;
-    profiles.push_back({(inside.parent_path() / inside.stem()).string(), entry.path().string()});
+    const std::string file = entry.path().string();
+    try {
+      registry.profiles.push_back(
+          {(inside.parent_path() / inside.stem()).string(), file, load_launch_profile(file)});
+    } catch (const std::exception& error) {
+      registry.left_out.emplace_back(error.what());
+    }
   }
-  std::ranges::sort(profiles, {}, &RegisteredProfile::name);
-  return profiles;
+  std::ranges::sort(registry.profiles, {}, &RegisteredProfile::name);
+  std::ranges::sort(registry.left_out);
+  return registry;
 }
 
 }  // namespace moetune

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "tuner/launch_profile.h"
+
 namespace moetune {
 
 struct SavedProfile {
@@ -22,7 +24,12 @@ SavedProfile save_profile(const nlohmann::json& profile, std::int64_t device_mem
 struct RegisteredProfile {
   std::string name;  // <gpu>-x<count>/<model>/<workload>
   std::string file;
+  LaunchProfile profile;
 };
-std::vector<RegisteredProfile> registered_profiles();  // by name
+struct Registry {
+  std::vector<RegisteredProfile> profiles;  // by name
+  std::vector<std::string> left_out;        // what cannot be read, and why: it must not hide the others
+};
+Registry registered_profiles();
 
 }  // namespace moetune

@@ -81,9 +81,11 @@ std::int64_t parse_whole_number(const std::string& flag, const std::string& text
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number >= low && number <= high)
     return number;
-  const std::string range = high == std::numeric_limits<std::int64_t>::max()
-                                ? std::to_string(low) + " or more"
-                                : std::to_string(low) + " to " + std::to_string(high);
+  // The bound of the type itself concerns only who went beyond it.
+  const std::string range =
+      high == std::numeric_limits<std::int64_t>::max() && error != std::errc::result_out_of_range
+          ? std::to_string(low) + " or more"
+          : std::to_string(low) + " to " + std::to_string(high);
   throw InputError(flag, quoted(text), "a whole number, " + range);
 }
 

@@ -12,8 +12,11 @@ namespace moetune {
 namespace {
 
 constexpr double usual_trial_limit_seconds = 600.0;
-// A small budget does not end a trial that a busy machine only slows down.
-constexpr double least_trial_limit_seconds = 60.0;
+// A small budget does not end a trial that a busy machine only slows down; nor does who asks for ten seconds
+// wait for a minute.
+constexpr double least_trial_limit_seconds = 30.0;
+constexpr double enough_trial_limit_seconds = 60.0;
+constexpr double budgets_waited_for = 3.0;
 constexpr double most_budget_share = 1.0 / 3.0;  // of a search, on one configuration
 // Beyond it the kernel would soon choose a victim itself, and it may choose the tuner that keeps the log.
 constexpr double usual_memory_share = 0.97;
@@ -23,6 +26,11 @@ std::string parse_target(const std::string& flag, const std::string& text) {
   throw InputError(flag, "'" + text + "'", "engine, synthetic");
 }
 
+double least_limit(double budget_seconds) {
+  return std::clamp(budgets_waited_for * budget_seconds, least_trial_limit_seconds,
+                    enough_trial_limit_seconds);
+}
+
 }  // namespace
 
 double TargetOptions::run_limit_seconds(double latency_seconds, double budget_seconds) const {
@@ -30,7 +38,7 @@ double TargetOptions::run_limit_seconds(double latency_seconds, double budget_se
   if (limit <= 0.0) {
     limit = usual_trial_limit_seconds;
     if (budget_seconds > 0.0)
-      limit = std::clamp(most_budget_share * budget_seconds, least_trial_limit_seconds, limit);
+      limit = std::clamp(most_budget_share * budget_seconds, least_limit(budget_seconds), limit);
     limit = std::max(limit, 4.0 * latency_seconds);
   }
   return limit / 2.0;
@@ -41,7 +49,7 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
   TrialRunnerSettings settings;
   settings.setup = study.worker_setup;
   double usual = usual_trial_limit_seconds;
-  if (budget_seconds > 0.0) usual = std::clamp(budget_seconds, least_trial_limit_seconds, usual);
+  if (budget_seconds > 0.0) usual = std::clamp(budget_seconds, least_limit(budget_seconds), usual);
   settings.trial_limit_seconds =
       trial_limit_seconds > 0.0 ? trial_limit_seconds : std::max(usual, 4.0 * latency_seconds);
   settings.host_memory_limit_bytes =
@@ -53,11 +61,11 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
 }
 
 std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target) {
-  add_parsed_option(command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds,
-                    "90s|20m|2h",
-                    "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 1m "
-                    "to 10m; where two "
-                    "runs of the workload will not end in a third of that, it is given up at once)");
+  add_parsed_option(
+      command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds, "90s|20m|2h",
+      "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 30s "
+      "to 10m; where two "
+      "runs of the workload will not end in a third of that, it is given up at once)");
   add_parsed_option(
       command, "--host-memory-limit", target.host_memory_limit_bytes, parse_bytes, "SIZE",
       "A configuration that takes more host memory is out_of_memory (default: 97 % of what there is)");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tuner/commands/disturbances.h"
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/run_paths.h"
 #include "tuner/commands/study_space.h"
@@ -104,8 +105,7 @@ std::optional<Tonight> measure_tonight(const TonightInput& input, NightlyRecord&
   record.input.points.front().rounds_beside = tonight.measured.rounds_beside;
   record.input.beside_failure = tonight.measured.beside_failure;
   compare_rounds(record.input.points, record.input.objective);
-  for (const auto& list : {watch.on_processors(), watch.newcomers_on_gpu(), watch.arisen_since()})
-    others.insert(others.end(), list.begin(), list.end());
+  for (std::string& other : disturbances_of(watch).all()) others.push_back(std::move(other));
   add_other_work(nightly.run_path, others);
   if (input.judges_beside_other_work) tonight.other_work = others;
   if (input.judges_beside_other_work && !others.empty())

@@ -19,6 +19,7 @@
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/commands/disturbances.h"
 #include "tuner/commands/measurable.h"
 #include "tuner/commands/neighbour_watch.h"
 #include "tuner/commands/profile_registry.h"
@@ -270,15 +271,9 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
 
   const bool interrupted = result.stop == TuneResult::Stop::interrupted;
   if (seat && !interrupted) return {.code = ExitCode::done, .document = {}, .run = run.path()};
-  std::vector<std::string> on_processors;
-  std::vector<std::string> on_gpu;
-  std::vector<std::string> arisen;
-  if (lines_of(log) > lines_before) {  // a sitting that found everything done was disturbed by nobody
-    on_processors = neighbours.on_processors();
-    on_gpu = neighbours.newcomers_on_gpu();
-    arisen = neighbours.arisen_since();
-  }
-  for (const auto& list : {on_processors, on_gpu, arisen}) add_other_work(run.path(), list);
+  Disturbances disturbances;  // a sitting that found everything done was disturbed by nobody
+  if (lines_of(log) > lines_before) disturbances = disturbances_of(neighbours);
+  add_other_work(run.path(), disturbances.all());
   const Conclusion conclusion = conclude(run.path(), options.gate);
   if (options.save && !interrupted && conclusion.profile) {
     const SavedProfile saved = save_profile(*conclusion.profile, options.common.device_memory_bytes);
@@ -295,25 +290,11 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   console.result(conclusion.text());
   StudyOutcome outcome{.code = conclusion.code, .document = conclusion.document()};
   outcome.document["interrupted"] = interrupted;
-  outcome.document["other_work"] = on_processors;
-  for (const std::string& other : on_gpu) outcome.document["other_work"].push_back(other);
-  outcome.document["arisen"] = arisen;
-  if (!on_processors.empty())
-    console.warn(
-        fmt::format("moetune: other work ran beside it: {}. Turns of one pass share that, so their ratios "
-                    "hold; the times are not this "
-                    "machine's alone",
-                    fmt::join(on_processors, ", ")));
-  if (!on_gpu.empty()) {
-    console.warn(
-        fmt::format("moetune: indeterminate: {} came while it was measured", fmt::join(on_gpu, ", ")));
-    outcome.code = ExitCode::indeterminate;
-  }
-  if (!arisen.empty()) {
-    console.warn(
-        fmt::format("moetune: indeterminate: while it was measured this arose: {}", fmt::join(arisen, "; ")));
-    outcome.code = ExitCode::indeterminate;
-  }
+  add_to(outcome.document, disturbances);
+  for (const std::string& line :
+       lines_about(disturbances, "turns of one pass share that, so their ratios hold", "indeterminate: "))
+    console.warn(line);
+  if (!disturbances.on_gpu.empty() || !disturbances.arisen.empty()) outcome.code = ExitCode::indeterminate;
   if (interrupted) {
     outcome.code = ExitCode::interrupted;
     console.warn(fmt::format(

@@ -4,17 +4,22 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/knobs.h"
+#include "engine/trace/trace_file.h"
 #include "tuner/accuracy_gate.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
 #include "tuner/commands/conclusion.h"
+#include "tuner/commands/file_kind.h"
+#include "tuner/commands/refusal.h"
 #include "tuner/counted.h"
 #include "tuner/hardware_catalogue.h"
 #include "tuner/json_facts.h"
@@ -26,6 +31,7 @@
 #include "tuner/printable.h"
 #include "tuner/problems.h"
 #include "tuner/run_directory.h"
+#include "tuner/sample_series.h"
 #include "tuner/search_space.h"
 #include "tuner/trial_log.h"
 
@@ -33,6 +39,11 @@ namespace moetune {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr auto accepted_kinds =
+    "a space, a profile, a trial log, samples of measure --samples-out, a routing trace of trace --out or a "
+    "run "
+    "directory";
 
 struct ValidateOptions {
   Console console;
@@ -145,14 +156,38 @@ std::string checked_front(const nlohmann::json& document, const std::string& fil
   return "the front of a run, " + counted(document["points"].size(), "point");
 }
 
+std::string checked_samples(const std::string& path) {
+  const SampleSeries series = read_sample_series(path);
+  std::size_t runs = 0;
+  for (const SampleProcess& process : series.processes) runs += process.runs.size();
+  return fmt::format("samples of {} in {}", counted(runs, "run"),
+                     counted(series.processes.size(), "process", "processes"));
+}
+
+std::string checked_trace(const std::string& path) {
+  const RoutingTrace trace = read_trace_file(path);
+  return fmt::format("a routing trace of {}, {} in {}", trace.model, counted(trace.tokens(), "token"),
+                     counted(trace.layers, "layer"));
+}
+
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
   std::error_code unreadable;
   if (!fs::exists(path, unreadable) || unreadable)
-    throw InputError(path.empty() ? "''" : path, "no such file",
-                     "a space, a profile, a trial log or a run directory");
+    throw InputError(path.empty() ? "''" : path, "no such file", accepted_kinds);
   if (fs::is_directory(path)) return checked_run(path);
-  if (path.ends_with(".jsonl")) return "a log of " + words_of(checked_log(path));
+  switch (file_kind(path)) {
+    case FileKind::trial_log:
+      return "a log of " + words_of(checked_log(path));
+    case FileKind::samples:
+      return checked_samples(path);
+    case FileKind::safetensors:
+      return checked_trace(path);
+    case FileKind::numpy:
+      throw InputError(path, "a NumPy array, such as logits: it has no schema", accepted_kinds);
+    case FileKind::json:
+      break;
+  }
   const nlohmann::json document = read_json_file(path);
   const auto has = [&](const char* field) { return document.is_object() && document.contains(field); };
   if (has("parameters")) {
@@ -186,7 +221,7 @@ std::string checked(const std::string& path) {
                    "(prompt_tokens), a catalogue "
                    "or prices (boxes), a run's request (default_configuration), hardware (device, "
                    "gpu_count), front (points) "
-                   "or check (staleness)");
+                   "or check (staleness), samples (measure --samples-out) or a routing trace (trace --out)");
 }
 
 ExitCode run_validate(const ValidateOptions& options) {
@@ -196,7 +231,13 @@ ExitCode run_validate(const ValidateOptions& options) {
   if (!problems.messages().empty()) {
     for (const std::string& message : problems.messages())
       options.console.warn("moetune: " + printable(message));
-    options.console.document({{"file", options.path}, {"valid", false}, {"problems", problems.messages()}});
+    // As every refusal, with each problem by itself as well.
+    nlohmann::json document = refusal_document(
+        ExitCode::bad_input, std::runtime_error(fmt::format("{}", fmt::join(problems.messages(), "\n"))));
+    document["file"] = options.path;
+    document["valid"] = false;
+    document["problems"] = problems.messages();
+    options.console.document(document);
     return ExitCode::bad_input;
   }
   options.console.result(printable(options.path + ": OK, " + what));
@@ -208,10 +249,10 @@ ExitCode run_validate(const ValidateOptions& options) {
 
 Command add_validate_command(CLI::App& program) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App& command =
-      add_subcommand(program, "validate", "Check a space, profile, trial log or run against its schema",
-                     "Says OK and what it is, or names file, field, value and what is accepted for "
-                     "everything that is wrong (exit code 2).");
+  CLI::App& command = add_subcommand(
+      program, "validate", "Check a space, profile, trial log, samples, trace or run against its schema",
+      "Says OK and what it is, or names file, field, value and what is accepted for "
+      "everything that is wrong (exit code 2).");
   required(add_text_option(command, "FILE", options->path, "PATH", "File or run directory"));
   add_output_options(command, options->console);
   return {&command, [options] { return run_validate(*options); }};

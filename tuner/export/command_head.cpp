@@ -1,10 +1,36 @@
 #include "tuner/export/command_head.h"
 
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "tuner/serving/confirmation.h"
 
 namespace moetune {
+namespace {
+
+// Letters and digits alone: "Qwen/Qwen3-30B-A3B" and "qwen3_30b_a3b" name one model.
+std::string plain(const std::string& name) {
+  std::string letters;
+  for (const unsigned char letter : name)
+    if (std::isalnum(letter)) letters += static_cast<char>(std::tolower(letter));
+  return letters;
+}
+
+// Where what the server is to load is called otherwise than what was measured; empty: it is not, or nothing
+// is known.
+std::string other_model_words(const LaunchProfile& profile, const ExportInputs& inputs) {
+  const auto given = inputs.given.find("server_model");
+  if (given == inputs.given.end() || given->second.empty()) return "";
+  const std::string measured = plain(profile.model.substr(0, profile.model.find(':')));
+  if (measured.empty() || plain(given->second).find(measured) != std::string::npos) return "";
+  return fmt::format(
+      "Measured on {}; by its name --server-model {} may be another model, of which this profile says "
+      "nothing",
+      profile.model, given->second);
+}
+
+}  // namespace
 
 ServerCommand command_head(const LaunchProfile& profile, const ServerTable& table, const KnobNames& names,
                            const ExportInputs& inputs) {
@@ -38,6 +64,8 @@ ServerCommand command_head(const LaunchProfile& profile, const ServerTable& tabl
   if (!on_gpu && table.device == "gpu")
     result.remarks.push_back(
         table.name + " runs on GPUs, this profile was measured on a CPU: its times say nothing about them");
+  if (const std::string words = other_model_words(profile, inputs); !words.empty())
+    result.remarks.push_back(words);
   if (inputs.model)
     if (const TopKKey* const family = names.family_of(inputs.model->architecture);
         family != nullptr && !family->note.empty())

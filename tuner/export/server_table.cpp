@@ -193,7 +193,8 @@ std::vector<ServerTable> read_server_tables(const std::string& folder) {
         files.push_back(entry.path().string());
     }
   if (files.empty())
-    throw InputError("server tables", "none found", "an installation with share/moetune/server_flags");
+    throw InputError("server tables", folder.empty() ? "no folder" : "none in " + folder,
+                     "MOETUNE_DATA=FOLDER, set to one whose server_flags/ holds them");
   std::ranges::sort(files);
   std::vector<ServerTable> tables;
   for (const std::string& file : files) tables.push_back(read_server_table(file));

@@ -51,10 +51,22 @@ class Translation {
     add_derived("max_model_len", std::to_string(profile_.workload.context_tokens()),
                 fmt::format("workload {}: its longest context in tokens", profile_.workload.name));
     add_memory();
+    say_unused();
     return std::move(result_);
   }
 
  private:
+  // What a person gave and no line says: dropped in silence it would pass for used.
+  void say_unused() {
+    for (const auto& [name, text] : inputs_.given) {
+      if (text.empty() || used_.contains(name) || name == "served_name") continue;  // the latter: add_model()
+      std::string option = "--" + name;
+      std::ranges::replace(option, '_', '-');
+      result_.remarks.push_back(fmt::format("{} '{}' is not used: nothing in this command of {} takes it",
+                                            option, text, table_.name));
+    }
+  }
+
   void read_settings() {
     for (const auto& [knob, value] : profile_.recommended.configuration) {
       check_text("configuration." + knob, value);
@@ -84,7 +96,7 @@ class Translation {
       ExportLine line{.knob = "",
                       .setting = setting,
                       .value = "",
-                      .arguments = filled(arguments, facts("")),
+                      .arguments = filled(arguments, facts(""), &used_),
                       .environment = {},
                       .evidence = option,
                       .note = ""};

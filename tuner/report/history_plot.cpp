@@ -116,8 +116,8 @@ std::string metric_lines(const HistorySeries& series, const std::string& metric)
 }
 
 std::string series_heading(const HistorySeries& series) {
-  return fmt::format("{}, workload {}, {}: {} measurements", series.model, series.workload, series.device,
-                     series.points.size());
+  return fmt::format("{}, workload {}, {}: {}", series.model, series.workload, series.device,
+                     counted(series.points.size(), "measurement"));
 }
 
 }  // namespace

@@ -55,6 +55,33 @@ TEST(Translate, ARefutationComesFirst) {
   }));
 }
 
+bool is_remarked(const ServerCommand& command, const std::string& words) {
+  return std::ranges::any_of(command.remarks,
+                             [&](const std::string& line) { return line.find(words) != std::string::npos; });
+}
+
+TEST(Translate, AnotherModelThanTheOneMeasuredIsRemarked) {
+  LaunchProfile profile = gpu_profile({{"top_k", "6"}});
+  ExportInputs inputs = all_inputs();
+  EXPECT_FALSE(is_remarked(exported("vllm", profile, inputs), "may be another model"))
+      << "Qwen/Qwen3-30B-A3B";
+  inputs.given["server_model"] = "/models/qwen3_30b_a3b-instruct";
+  EXPECT_FALSE(is_remarked(exported("vllm", profile, inputs), "may be another model"));
+  profile.model = "tiny-moe";
+  EXPECT_TRUE(
+      is_remarked(exported("vllm", profile, inputs),
+                  "Measured on tiny-moe; by its name --server-model /models/qwen3_30b_a3b-instruct may be "
+                  "another model"));
+}
+
+TEST(Translate, WhatNoLineTakesIsRemarked) {
+  ExportInputs inputs = all_inputs();
+  inputs.given = {{"server_model", "foo"}, {"gguf", ""}};
+  EXPECT_TRUE(is_remarked(exported("ollama", gpu_profile({{"top_k", "6"}}), inputs),
+                          "--server-model 'foo' is not used: nothing in this command of Ollama takes it"));
+  EXPECT_FALSE(is_remarked(exported("vllm", gpu_profile({{"top_k", "6"}}), inputs), "is not used"));
+}
+
 TEST(Translate, NativeTopKAndTheCheckpointsOwnTypeNeedNoFlag) {
   const ServerCommand command = exported(
       "sglang", gpu_profile({{"top_k", "8"}, {"expert_quant", "bf16"}, {"dense_quant", "checkpoint"}}));

@@ -1,0 +1,34 @@
+#include "engine/facts/size_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+namespace moetune {
+namespace {
+
+std::string printed(const char* format, int digits, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, digits, value);
+  return text.data();
+}
+
+}  // namespace
+
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  if (size == 0.0) return "0";
+  if (size >= 1e6 || size < 1e-4) return printed("%.*e", 2, value);
+  return printed("%.*f", std::max(0, 2 - static_cast<int>(std::floor(std::log10(size)))), value);
+}
+
+std::string size_text(double bytes) {
+  for (const auto& [unit, size] :
+       {std::pair{" GiB", 1073741824.0}, std::pair{" MiB", 1048576.0}, std::pair{" KiB", 1024.0}})
+    if (std::abs(bytes) >= size) return three_digits(bytes / size) + unit;
+  return three_digits(bytes) + " bytes";
+}
+
+}  // namespace moetune
