@@ -70,7 +70,7 @@ endif()
 add_library(moetune_http INTERFACE)
 target_link_libraries(moetune_http INTERFACE ${MOETUNE_HTTPLIB_LINK_LIBRARIES} Threads::Threads)
 function(moetune_uses_http)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${MOETUNE_HTTPLIB_CFLAGS_OTHER}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${MOETUNE_HTTPLIB_CFLAGS_OTHER}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 moetune_require(yaml-cpp libyaml-cpp-dev)

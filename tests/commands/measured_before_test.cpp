@@ -1,12 +1,8 @@
 // A prediction names the profile that measured the same work on such a box, and no other.
 #include "tuner/commands/measured_before.h"
 
-#include <fstream>
-
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "tests/support/temporary_directory.h"
 #include "tuner/launch_profile.h"
 
 namespace moetune {

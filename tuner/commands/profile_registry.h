@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "tuner/launch_profile.h"
+#include "engine/facts/launch_profile.h"
 
 namespace moetune {
 
