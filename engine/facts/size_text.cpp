@@ -21,7 +21,11 @@ std::string three_digits(double value) {
   const double size = std::abs(value);
   if (size == 0.0) return "0";
   if (size >= 1e6 || size < 1e-4) return printed("%.*e", 2, value);
-  return printed("%.*f", std::max(0, 2 - static_cast<int>(std::floor(std::log10(size)))), value);
+  const int exponent = static_cast<int>(std::floor(std::log10(size)));
+  const int digits = std::max(0, 2 - exponent);
+  // 0.9996 rounds to 1.00, which has three digits already.
+  const bool carries = size + 0.5 * std::pow(10.0, -digits) >= std::pow(10.0, exponent + 1);
+  return printed("%.*f", carries ? std::max(0, digits - 1) : digits, value);
 }
 
 std::string size_text(double bytes) {
