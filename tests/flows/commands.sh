@@ -49,7 +49,7 @@ expect_exit 0 "$MOETUNE" list servers
 expect_exit 0 "$MOETUNE" list searchers
 expect_in out.txt '^nsga2 +breeds .* the default$'
 expect_exit 0 "$MOETUNE" list profiles
-expect_in out.txt '^cpu/tiny-moe/chat +20[0-9-]+ +[0-9.]+ ms per token +[0-9]+$'
+expect_in out.txt '^cpu/tiny-moe/chat +20[0-9-]+ +[0-9.]+ ms +[0-9]+$'
 expect_exit 0 "$MOETUNE" list profiles --hardware cpu
 expect_in out.txt '^cpu/tiny-moe/chat '
 expect_in out.txt '^Nearest to this box: '
