@@ -32,19 +32,13 @@ std::string objective_text(const LaunchProfile& profile) {
   return text.substr(0, text.find(" per "));
 }
 
-// The names of the fields that put it on its rung, and how many others differ as well: their values would be
-// a column of ten lines.
+// The first of the fields that put it on its rung, and how many others differ: all of them, or their values,
+// would not fit beside a name.
 std::string weightiest_text(const Staleness& staleness) {
-  std::string names;
-  std::size_t others = 0;
-  for (const FieldDifference& difference : staleness.differences) {
-    if (difference.rung < staleness.rung)
-      ++others;
-    else
-      names += (names.empty() ? "" : ", ") + difference.field;
-  }
-  if (names.empty()) return "nothing";
-  return others == 0 ? names : fmt::format("{} and {} more", names, others);
+  const auto first = std::ranges::find(staleness.differences, staleness.rung, &FieldDifference::rung);
+  if (first == staleness.differences.end()) return "nothing";
+  const std::size_t others = staleness.differences.size() - 1;
+  return others == 0 ? first->field : fmt::format("{}, {} more", first->field, others);
 }
 
 HardwareFingerprint this_box(const std::string& asked) {
