@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/dense_shapes.h"
+#include "engine/expert_cache.h"
 #include "engine/folding.h"
 #include "engine/option_rules.h"
 #include "engine/pinned_pool.h"
@@ -232,8 +233,9 @@ class MissBench {
 }  // namespace
 
 double exposed_ms(const MissCosts::Way& way, const StepMisses& step) {
-  return 1e-3 * (step.layers * way.layer_us + step.missing_layers * way.missing_layer_us +
-                 step.misses * way.miss_us);
+  return 1e-3 * (step.layers * way.layer_us +
+                 std::max(step.missing_layers * way.beside_us,
+                          step.missing_layers * way.missing_layer_us + step.misses * way.miss_us));
 }
 
 std::optional<int> cheaper_from(const MissCosts::Way& way, const MissCosts::Way& other, int most) {
@@ -254,7 +256,11 @@ MissCosts::Way measure_miss_cost(MissHandling way, Device& device, Cpu& host, co
 
 MissCosts measure_miss_costs(Device& device, Cpu& host, const ExpertsOutside& experts) {
   MissBench bench(device, host, experts);
-  return {.expert_bytes = experts.layout.bytes, .dma = bench.dma(), .pull = bench.pull(), .cpu = bench.cpu()};
+  MissCosts costs{
+      .expert_bytes = experts.layout.bytes, .dma = bench.dma(), .pull = bench.pull(), .cpu = bench.cpu()};
+  static_assert(ExpertCache::most_promoted == 1);
+  costs.cpu.beside_us = costs.dma.miss_us;
+  return costs;
 }
 
 std::optional<MissCosts> miss_costs_of([[maybe_unused]] const ModelSpec& spec,

@@ -3,9 +3,12 @@
 //
 //   a step takes  t_resident + layers x layer_us + layers that miss x missing_layer_us + misses x miss_us
 //
+// and, where the processor computes what is missing, layers that miss x beside_us in place of the last two if
+// that is more: the copy of the one expert a layer that is promoted meanwhile (expert_cache.h).
 // Nothing of it is hidden: at one sequence a layer's experts cannot start before the last of them has come.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -21,9 +24,10 @@ struct MissCosts {
     double layer_us = 0.0;  // every layer that routes, hit or miss: a question to the host or a lookup
     double missing_layer_us = 0.0;  // beside it where anything is missing
     double miss_us = 0.0;           // per missing expert
+    double beside_us = 0.0;  // what goes on meanwhile where anything is missing: it takes as long at least
     // One layer of a step in which so many experts are missing.
     double us(double missing) const {
-      return layer_us + (missing > 0.0 ? missing_layer_us + missing * miss_us : 0.0);
+      return layer_us + (missing > 0.0 ? std::max(beside_us, missing_layer_us + missing * miss_us) : 0.0);
     }
   };
   std::int64_t expert_bytes = 0;
@@ -62,8 +66,8 @@ struct ExpertsOutside {
   std::int64_t blocks = 0;  // at least two
 };
 // Takes about a third of a second where an expert has 10 MB. Allocates up to 4 experts on the device and, for
-// cpu, half a GiB on the host. Medians; on a GPU by its own clock. Throws std::bad_alloc;
-// std::invalid_argument for fewer than two blocks.
+// cpu, half a GiB on the host. One way alone has no beside_us. Medians; on a GPU by its own clock. Throws
+// std::bad_alloc; std::invalid_argument for fewer than two blocks.
 MissCosts::Way measure_miss_cost(MissHandling way, Device& device, Cpu& host, const ExpertsOutside& experts);
 MissCosts measure_miss_costs(Device& device, Cpu& host, const ExpertsOutside& experts);  // all ways
 

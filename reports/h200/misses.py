@@ -17,6 +17,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 HEAD = ["shape", "type", "MB", "way", "layer_us", "missing_layer_us", "miss_us", "one_us", "cheaper"]
 NAMES = {"qwen3": "Qwen3-30B-A3B", "v2lite": "DeepSeek-V2-Lite", "gptoss": "gpt-oss-120b", "mixtral": "Mixtral-8x7B", "v3": "DeepSeek-V3"}
+CHOSEN = {"qwen3": 8, "v2lite": 6, "gptoss": 4, "mixtral": 2, "v3": 8}  # experts of a token
 MOST_OFF_PERCENT = 10.0
 MANY_HITS_PERCENT = 95.0
 MOST_HIT_POINTS_OFF, MOST_STEP_PERCENT_OFF = 0.2, 5.0  # of what a trace predicts
@@ -37,17 +38,34 @@ class Size:
         self.ms = float(cells["ms"])
         self.hits = float(cells["hits"].rstrip("%"))
         self.off = None if cells["off by"] == "-" else float(cells["off by"].rstrip("%"))
+        self.misses, self.layers = float(cells["misses"]), float(cells["layers"])
+        self.expected = None if cells["expected"] == "-" else float(cells["expected"])
+
+    def expect_copies_beside(self, costs):
+        """Of cpu, in files of builds that left out the copy of one expert a layer beside: with it, as engine/miss_costs.h has it."""
+        computed = 1e-3 * (self.layers * costs["cpu"]["layer"] + self.misses * costs["cpu"]["miss"])
+        self.expected += max(0.0, 1e-3 * self.layers * costs["dma"]["miss"] - computed)
+        self.off = 100 * (self.ms / self.expected - 1)
+
+
+COSTS = re.compile(r"(\w+) +[\d.]+ us a layer \+ ([-\d.]+) a layer that misses \+ ([-\d.]+) a miss(, at least)?")
 
 
 def sizes_in(path):
     """Lines of the table, and whether an older bench wrote it."""
     lines = path.read_text().splitlines()
-    head, sizes = None, []
+    head, sizes, costs, has_beside = None, [], {}, False
     for line in lines:
-        if line.startswith("miss "):
+        found = COSTS.match(line)
+        if found:
+            costs[found[1]] = {"layer": float(found[2]), "miss": float(found[3])}
+            has_beside = has_beside or bool(found[4])
+        elif line.startswith("miss "):
             head = re.split(r"\s{2,}", line.strip())
         elif head and line.split()[:1] and line.split()[0] in ("pull", "dma", "cpu"):
             sizes.append(Size(dict(zip(head, line.split()))))
+            if sizes[-1].miss == "cpu" and sizes[-1].expected is not None and not has_beside:
+                sizes[-1].expect_copies_beside(costs)
     return sizes, any(line.startswith(("# By a bench before", "# Before")) for line in lines)
 
 
@@ -63,6 +81,20 @@ def costs_in(path):
     return costs
 
 
+def cheaper_than(ways, way, other, most):
+    """From how many missing experts on `way` costs a layer less: engine/miss_costs.h."""
+    def us(name, missing):
+        layer, once, each = (float(ways[name][key]) for key in ("layer_us", "missing_layer_us", "miss_us"))
+        beside = float(ways["dma"]["miss_us"]) if name.startswith("cpu") else 0.0
+        return layer + (max(beside, once + missing * each) if missing else 0.0)
+    since = None
+    for missing in range(most, -1, -1):
+        if us(way, missing) >= us(other, missing):
+            break
+        since = missing
+    return f"never than {other}" if since is None else f"than {other} from {since} of {most}"
+
+
 def cost_rows(costs):
     threads = sorted({int(way.split(":")[1]) for ways in costs.values() for way in ways if ":" in way})
     head = ["model", "experts", "MB", "dma", "pull", *(f"cpu, {count}" for count in threads), "dma cheaper", "cpu cheaper"]
@@ -75,7 +107,7 @@ def cost_rows(costs):
         most = f"cpu:{threads[-1]}" if threads else ""
         rows.append([NAMES[shape], kind, f"{float(ways['dma']['MB']):.1f}", *(one_miss(ways, way) for way in ("dma", "pull")),
                      *(one_miss(ways, f"cpu:{count}") for count in threads), ways["dma"]["cheaper"] or "never",
-                     ways[most]["cheaper"] if most in ways else ""])
+                     ", ".join(cheaper_than(ways, most, other, CHOSEN[shape]) for other in ("dma", "pull")) if most in ways else ""])
     return table(head, rows)
 
 
@@ -93,7 +125,7 @@ def step_rows(folder):
         if not path.exists():
             continue
         sizes, is_old = sizes_in(path)
-        for miss in ("pull", "dma"):
+        for miss in ("pull", "dma", "cpu"):
             off = [size.off for size in sizes if size.miss == miss and size.off is not None]
             if off:
                 worst = max(off, key=abs)
@@ -131,14 +163,16 @@ def compact(path):
 def text_of(folder):
     lines = ["# What a missing expert costs", "",
              "One H200, PCIe 5. A step over an expert cache is predicted to take the resident step + layers x a + layers that miss x b +",
-             "misses x c (engine/miss_costs.h, decision 0019); a, b and c are measured one by one, in the shape in which the engine pays.",
+             "misses x c (engine/miss_costs.h, decision 0019); a, b and c are measured one by one, in the shape in which the engine pays. With",
+             "miss=cpu the last two are the copy of one expert for each layer that misses, where that is more.",
              "Written by `misses.py` from the files beside it, which `run_cache.sh` measures. Weights are generated.", "",
              "## One missing expert, by the way it is handled", ""]
     costs = costs_in(folder / "cache-miss.txt")
     if costs:
         lines += ["Microseconds that a layer takes longer for one missing expert; cpu: by threads of the processor, on a core each. The last two",
                   "columns: from how many missing experts of a token's choice on that way costs a layer less, with the most threads.",
-                  layer_words(costs), "", *cost_rows(costs)]
+                  layer_words(costs), "While the processor computes, one expert of the layer is copied for later steps: a layer that misses takes as long at least",
+                  "(the copy is that of dma), which the last column takes into account.", "", *cost_rows(costs)]
     else:
         lines += ["Not measured with this build: cache-miss.txt is of one whose processor computed fp8 and mxfp4 experts one number at a time."]
     lines += ["", "## Steps against the prediction", "",

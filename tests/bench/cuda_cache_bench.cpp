@@ -82,7 +82,8 @@ class Bench : public bench::FetchBench {
     print("pull", pull, "");
     for (const int count : threads) {
       Cpu processor(count);
-      const MissCosts::Way cpu = measure_miss_cost(MissHandling::cpu, device(), processor, experts);
+      MissCosts::Way cpu = measure_miss_cost(MissHandling::cpu, device(), processor, experts);
+      cpu.beside_us = dma.miss_us;
       print("cpu:" + std::to_string(count), cpu,
             against(cpu, dma, "dma") + ", " + against(cpu, pull, "pull"));
     }

@@ -46,8 +46,10 @@ const char* name_of(MissHandling miss) {
 }
 
 void print_costs(const char* name, const MissCosts::Way& way) {
-  std::printf("%-6s %.1f us a layer + %.1f a layer that misses + %.1f a miss\n", name, way.layer_us,
+  std::printf("%-6s %.1f us a layer + %.1f a layer that misses + %.1f a miss", name, way.layer_us,
               way.missing_layer_us, way.miss_us);
+  if (way.beside_us > 0.0) std::printf(", at least %.1f a layer that misses", way.beside_us);
+  std::printf("\n");
 }
 
 void print(const std::string& miss, const std::string& size, MissHandling handling,

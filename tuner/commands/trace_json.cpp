@@ -108,7 +108,8 @@ nlohmann::json hot_json(const TraceAnalysis& analysis) {
 nlohmann::json costs_json(const MissCosts::Way& way) {
   return {{"layer_us", rounded(way.layer_us)},
           {"missing_layer_us", rounded(way.missing_layer_us)},
-          {"miss_us", rounded(way.miss_us)}};
+          {"miss_us", rounded(way.miss_us)},
+          {"beside_us", rounded(way.beside_us)}};
 }
 
 // null: on a CPU.

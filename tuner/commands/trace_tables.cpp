@@ -116,8 +116,12 @@ std::string on_gpu_text(const TraceReport& report) {
                           ms(report.predicted_step_ms(point.slots, MissHandling::pull))});
   std::string text = table.text() + "\n";
   const auto way = [](const char* name, const MissCosts::Way& cost) {
-    return fmt::format("{}: {:.1f} us a layer, {:.1f} a layer that misses, {:.1f} a miss. ", name,
-                       cost.layer_us, cost.missing_layer_us, cost.miss_us);
+    return fmt::format(
+        "{}: {:.1f} us a layer, {:.1f} a layer that misses, {:.1f} a miss{}. ", name, cost.layer_us,
+        cost.missing_layer_us, cost.miss_us,
+        cost.beside_us > 0.0
+            ? fmt::format(", {:.1f} a layer that misses at least (a copy beside)", cost.beside_us)
+            : std::string());
   };
   std::string costs = fmt::format("Resident {} (measured) + costs measured here. ", ms(gpu.decode_ms));
   costs += way("dma", gpu.costs.dma) + way("pull", gpu.costs.pull) + way("cpu", gpu.costs.cpu);
