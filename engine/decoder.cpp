@@ -43,7 +43,7 @@ Tensor wanted_rows(Rank& rank, const Tensor& residual, std::span<const std::int3
 
 // Behind a layer they would keep the op that follows from fetching its weights early, and in front of all
 // they would give those of the first layers time to: what follows here has no weights.
-void nothing(Rank& rank) {
+void empty_ops(Rank& rank) {
   for (int i = 0; i < rank.injected.empty_ops; ++i) {
     const OpScope scope(rank.recorder, Activity::nothing);
     run(rank.device, Spin{.ns = 0});
@@ -62,7 +62,7 @@ Tensor head(Rank& rank, const Tensor& rows) {
                .normed = first_rows(rank.scratch.wanted_rows, {count, spec.hidden}),
                .eps = static_cast<float>(spec.rms_eps),
                .parts = {{{.w = rank.weights.head, .y = part}, {}, {}}}});
-  nothing(rank);
+  empty_ops(rank);
   return part;
 }
 

@@ -166,8 +166,12 @@ def thread_lines(data):
     for what, words in (("miss-cpu", "`miss=cpu`, half of the experts on the card"), ("router-cpu", "`router=cpu`, all resident")):
         for suffix, where in (("", "quiet"), ("-busy", "a busy program for every core")):
             found = [data.threads.get(f"{what}-{count}{suffix}") for count in counts]
-            rows.append([words, where, *(f"{row['step_ms']['median']:.1f}" if row else "" for row in found)])
-    return [*table(["", "machine", *(f"{count} thread{'s' if count > 1 else ''}" for count in counts)], rows), ""]
+            cells = [f"{row['step_ms']['median']:.1f} ({row['step_ms']['median_interval'][0]:.1f}-{row['step_ms']['median_interval'][1]:.1f})"
+                     if row else "" for row in found]
+            rows.append([words, where, *cells])
+    misses = [row["per_step"]["misses"] for name, row in data.threads.items() if name.startswith("miss-cpu")]
+    return [f"With `miss=cpu` {min(misses):.1f} to {max(misses):.1f} experts are missing in a token: generated text of a folded model asks for few.", "",
+            *table(["", "machine", *(f"{count} thread{'s' if count > 1 else ''}" for count in counts)], rows), ""]
 
 
 def table(head, rows):
@@ -202,7 +206,7 @@ def text_of(data):
               "## Eight to one", "", f"Never one expert, the tutorial says, and rightly: {data.accuracy_of('top_k=1')}. Four are too few as well, "
               "where the gate for four-bit weights (KL 0.04) is the measure.", ""]
     lines += ["## What the processor does, by its threads", "",
-              "Medians, ms a token, of the same model folded to three layers of weights; threads are pinned to a core each.", "",
+              "Medians with 95 % intervals, ms a token, of the same model folded to three layers of weights; threads are pinned to a core each.", "",
               *thread_lines(data)]
     return "\n".join(lines)
 

@@ -61,12 +61,14 @@ ln -s "$MOETUNE_SOURCE_DIR/engine/models" data/models
 cp "$MOETUNE_SOURCE_DIR/profiles/cpu/tiny-moe/chat.json" data/profiles/cpu/tiny-moe/
 echo '{"schema": 1' > data/profiles/cpu/broken/chat.json
 echo '{"schema": 1, "model": 3}' > data/profiles/cpu/broken/agent.json
+ln -s loop.json data/profiles/cpu/broken/loop.json
 for hardware in "" "--hardware cpu"; do
   read -ra words <<< "$hardware"
   MOETUNE_DATA=$PWD/data expect_exit 0 "$MOETUNE" list profiles "${words[@]}"
   expect_in out.txt '^cpu/tiny-moe/chat '
   expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/chat.json.*'
   expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/agent.json: .*'
+  expect_in err.txt '^moetune: left out: .*data/profiles/cpu/broken/loop.json.*'
 done
 MOETUNE_DATA=$PWD/data expect_exit 0 "$MOETUNE" list profiles --json
 python3 -c 'import json; assert [p["name"] for p in json.load(open("out.txt"))] == ["cpu/tiny-moe/chat"]' || fail "list profiles --json"

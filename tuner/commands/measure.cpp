@@ -272,9 +272,10 @@ ExitCode run_measure(MeasureOptions options) {
     console.warn(
         fmt::format("moetune: {}: {}: {}", configuration.key(), name_of(trial.outcome), trial.reason));
   }
-  for (const std::string& line : lines_about(disturbances)) console.warn(line);
+  for (const std::string& line : lines_about(disturbances, "", "indeterminate: ")) console.warn(line);
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
-  return code_of(trial);
+  const bool is_worthless = !disturbances.on_gpu.empty() || !disturbances.arisen.empty();
+  return is_worthless && trial.outcome == Outcome::ok ? ExitCode::indeterminate : code_of(trial);
 }
 
 }  // namespace
@@ -290,7 +291,7 @@ Command add_measure_command(CLI::App& program) {
                      "  moetune measure --set top_k=6 --set expert_quant=int4 --json\n"
                      "  moetune measure --op moe,attention --model qwen3-30b-a3b --tokens 1,32\n\n"
                      "Exit codes: 0 measured, 2 bad input, 4 does not fit into memory, 1 it crashed, timed "
-                     "out or gave wrong output.");
+                     "out or gave wrong output, 5 something came beside it that spoils the times.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
   add_parsed_option(command, "--budget", options->asked_budget_seconds, parse_duration_seconds, "90s|20m|2h",

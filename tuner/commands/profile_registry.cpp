@@ -85,13 +85,13 @@ Registry registered_profiles() {
   Registry registry;
   const std::string folder = profiles_folder();
   if (folder.empty()) return registry;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+  std::error_code failed;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, failed);
+  for (; !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
     // Prices, the catalogue and schemas lie elsewhere.
-    const fs::path inside = fs::relative(entry.path(), folder);
-    if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
-        std::distance(inside.begin(), inside.end()) != 3)
-      continue;
-    const std::string file = entry.path().string();
+    const fs::path inside = entry->path().lexically_relative(folder);
+    if (entry->path().extension() != ".json" || std::distance(inside.begin(), inside.end()) != 3) continue;
+    const std::string file = entry->path().string();
     try {
       registry.profiles.push_back(
           {(inside.parent_path() / inside.stem()).string(), file, load_launch_profile(file)});
@@ -99,6 +99,7 @@ Registry registered_profiles() {
       registry.left_out.emplace_back(error.what());
     }
   }
+  if (failed) registry.left_out.push_back(folder + ": not all of it can be read: " + failed.message());
   std::ranges::sort(registry.profiles, {}, &RegisteredProfile::name);
   std::ranges::sort(registry.left_out);
   return registry;

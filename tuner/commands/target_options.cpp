@@ -63,9 +63,9 @@ TrialRunnerSettings TargetOptions::runner_settings(const Study& study, double la
 std::vector<CLI::Option*> add_target_options(CLI::App& command, TargetOptions& target) {
   add_parsed_option(
       command, "--trial-limit", target.trial_limit_seconds, parse_duration_seconds, "90s|20m|2h",
-      "A configuration that takes longer is timed_out (default: 10m; tune: its budget, from 30s "
-      "to 10m; where two "
-      "runs of the workload will not end in a third of that, it is given up at once)");
+      "A configuration that takes longer is timed_out (default: 10m; tune: its budget, 10m at most, or where "
+      "that is more three budgets, from 30s to 60s; where two runs of the workload will not end in a third "
+      "of that, it is given up at once)");
   add_parsed_option(
       command, "--host-memory-limit", target.host_memory_limit_bytes, parse_bytes, "SIZE",
       "A configuration that takes more host memory is out_of_memory (default: 97 % of what there is)");

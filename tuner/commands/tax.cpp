@@ -202,9 +202,9 @@ ExitCode run_tax(const TaxOptions& options) {
         sweep_prompts(model, options.common, options.budget_seconds, study.hardware.device_bytes);
     console.result(sweep_table("sequences", sequences) + "\n\n" + sweep_table("prompt", prompts) + "\n");
     std::string words =
-        "In brackets: the 95 % interval of the median over the runs of a point; r: from the least to the "
-        "most "
-        "of them, where they are fewer than 6. A larger --budget takes more.";
+        "In brackets: the 95 % interval of the median over the runs of a point, widened to hold the value "
+        "itself; r: from the least to the most of them, where they are fewer than 6. A larger --budget takes "
+        "more.";
     if (study.workload.rounds > 1)
       words += fmt::format(" Swept with the first of the {} rounds.", study.workload.rounds);
     console.result(wrapped(words, 80, 0) + "\n");

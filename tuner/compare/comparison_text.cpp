@@ -239,6 +239,7 @@ json to_json_value(const Comparison& comparison) {
                   {"from", box.from},
                   {"origin", box.is_predicted ? "predicted" : "measured"},
                   {"remark", box.remark}};
+    if (box.is_measured_beside) entry["measured_beside"] = true;
     if (!box.measured_as.empty()) entry["measured_as"] = box.measured_as;
     entry["fits"] = box.missing_bytes == 0;
     if (box.missing_bytes > 0) {

@@ -174,15 +174,16 @@ std::vector<std::string> filled(const std::vector<std::string>& texts, const Pla
   return result;
 }
 
-nlohmann::json filled(const nlohmann::json& value, const PlaceholderFacts& facts) {
+nlohmann::json filled(const nlohmann::json& value, const PlaceholderFacts& facts,
+                      std::set<std::string>* used) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
     if (text == "<top_k_object>") return top_k_object(facts);
-    return filled(text, facts);
+    return filled(text, facts, used);
   }
   nlohmann::json result = value;
   if (value.is_structured())
-    for (nlohmann::json& part : result) part = filled(std::as_const(part), facts);
+    for (nlohmann::json& part : result) part = filled(std::as_const(part), facts, used);
   return result;
 }
 

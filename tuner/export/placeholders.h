@@ -35,7 +35,8 @@ std::vector<std::string> filled(const std::vector<std::string>& texts, const Pla
                                 std::set<std::string>* used = nullptr);
 // Of every text in a JSON value. Where a text is one placeholder that gives JSON ("<top_k_object>") it is put
 // there as such.
-nlohmann::json filled(const nlohmann::json& value, const PlaceholderFacts& facts);
+nlohmann::json filled(const nlohmann::json& value, const PlaceholderFacts& facts,
+                      std::set<std::string>* used = nullptr);
 
 // The share of routed experts that "0.25" or "12GiB" keeps on the device.
 double resident_share(const PlaceholderFacts& facts);

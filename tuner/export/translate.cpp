@@ -222,11 +222,11 @@ class Translation {
                     .value = value,
                     .arguments = filled(rule.arguments, facts(value), &used_),
                     .environment = {},
-                    .config = filled(rule.config, facts(value)),
+                    .config = filled(rule.config, facts(value), &used_),
                     .evidence = evidence,
                     .note = rule.note};
     for (const auto& [variable, text] : rule.environment)
-      line.environment[variable] = filled(text, facts(value));
+      line.environment[variable] = filled(text, facts(value), &used_);
     if (line.arguments.empty() && line.environment.empty() && line.config.is_null())
       result_.unsaid.push_back({name.knob, name.setting, value, rule.note});
     else

@@ -241,6 +241,8 @@ TEST(Comparison, NoMoneyIsMadeOfAPredictionBesideItsMeasurement) {
   for (const char* row : {"rented (USD/Mtok)", "owned (USD/Mtok)", "beats the cheapest"})
     EXPECT_EQ(cells.at(row), "-") << row;
   EXPECT_EQ(cells.at("rent (USD/h)"), "3.60");
+  EXPECT_EQ(to_json_value(comparison)["boxes"][2]["measured_beside"], true);
+  EXPECT_FALSE(to_json_value(comparison)["boxes"][1].contains("measured_beside"));
   EXPECT_EQ(comparison_remarks(comparison).front(),
             "B x1, tiny-moe was measured as well: what tokens cost stands in its measured column alone.");
 }
