@@ -17,6 +17,7 @@
 #include "engine/checkpoint.h"
 #include "engine/dense_shapes.h"
 #include "engine/facts/knobs.h"
+#include "engine/facts/size_text.h"
 #include "engine/option_rules.h"
 #include "engine/probe.h"
 #include "tuner/commands/bench_within.h"
@@ -210,8 +211,7 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
 
   const int wanted_layers = device.kind == DeviceKind::cuda ? kWantedLayers : wanted_layers_cpu;
   const LiveWords live(console);
-  console.log(
-      fmt::format("making weights of {}, within {}", spec.name, size_in_words(hardware.device_bytes)));
+  console.log(fmt::format("making weights of {}, within {}", spec.name, size_text(hardware.device_bytes)));
   const OpBenchSetup setup{.ops = ops,
                            .tokens = most,
                            .context = context,
