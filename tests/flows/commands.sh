@@ -114,6 +114,18 @@ expect_in out.txt '^samples.jsonl: OK, samples of [0-9]+ runs in [0-9]+ processe
 sed '2s/process/proces/' samples.jsonl >broken.jsonl
 expect_exit 2 "$MOETUNE" validate broken.jsonl
 expect_in err.txt '^moetune: broken.jsonl:2: .*a line that begins a process'
+# A file that says nothing is not OK: samples of no run, a file torn inside its only line.
+head -n 2 samples.jsonl >none.jsonl
+echo '{"samples":1}' >header.txt
+for file in none.jsonl header.txt; do
+  expect_exit 2 "$MOETUNE" validate "$file"
+  expect_in err.txt "^moetune: $file: samples of no run.* .accepted: samples of measure --samples-out with a run at least"
+  [[ $(grep -c . err.txt) -eq 1 ]] || fail "validate $file: not one line"
+done
+head -c 60 samples.jsonl >torn.jsonl
+expect_exit 2 "$MOETUNE" validate torn.jsonl
+expect_in err.txt '^moetune: torn.jsonl: its only line is torn.* .accepted: .*a trial log, samples'
+[[ $(grep -c . err.txt) -eq 1 ]] || fail "validate torn.jsonl: not one line"
 
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
 expect_exit 2 "$MOETUNE" validate step.npy
