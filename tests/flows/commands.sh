@@ -126,6 +126,12 @@ head -c 60 samples.jsonl >torn.jsonl
 expect_exit 2 "$MOETUNE" validate torn.jsonl
 expect_in err.txt '^moetune: torn.jsonl: its only line is torn.* .accepted: .*a trial log, samples'
 [[ $(grep -c . err.txt) -eq 1 ]] || fail "validate torn.jsonl: not one line"
+# What can be read only once is read whole, and once.
+profile=$MOETUNE_SOURCE_DIR/profiles/cpu/tiny-moe/chat.json
+expect_exit 0 "$MOETUNE" validate <(cat "$profile")
+expect_in out.txt 'OK, a launch profile for tiny-moe, workload chat$'
+expect_exit 0 bash -c 'cat "$2" | "$1" validate /dev/stdin' pipe "$MOETUNE" "$profile"
+expect_in out.txt '^/dev/stdin: OK, a launch profile for tiny-moe, workload chat$'
 
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
 expect_exit 2 "$MOETUNE" validate step.npy
