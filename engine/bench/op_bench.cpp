@@ -241,17 +241,45 @@ double OpBench::tensor_flops() {
   return 0.0;
 }
 
-// Distinct experts of a layer, mean over layers that see each the same tokens as in a run.
-double OpBench::touched(const std::vector<BenchLayer>& layers, std::int64_t tokens) {
-  std::int64_t count = 0;
+// Distinct experts of the layer that ran last.
+double OpBench::experts_chosen(std::int64_t tokens) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens * rank_->top_k));
+  copy_to_host(rank_->device, rank_->scratch.expert_ids.view().data(), ids.data(), std::ssize(ids) * 4);
+  return static_cast<double>(std::set<std::int32_t>(ids.begin(), ids.end()).size());
+}
+
+OpCost OpBench::cost_of(const std::string& op, const BenchLayer& layer, const OpWork& work) const {
+  if (op == "read") return {static_cast<double>(setup_.read_bytes), 0.0};
+  return op_cost(op, *spec_, options_, layer.index, work);
+}
+
+// Each layer runs once, so that memory has grown before a graph is recorded, and in the order of the graph,
+// so that the experts are those that will be timed. What comes after warm_up_share of the time is left out.
+void OpBench::warm_up(OpTiming& timing, std::vector<BenchLayer>& layers, double spent_seconds,
+                      double most_seconds) {
+  const std::string& op = timing.op;
+  const bool routes =
+      op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
+  OpWork work{.tokens = timing.tokens, .context = setup_.context, .is_prompt = setup_.is_prompt};
+  double experts = 0.0;
+  OpCost sum;
+  const Stopwatch watch;
   for (const BenchLayer& layer : layers) {
-    set_residual(tokens);
-    run_op("router", layer, tokens);
-    copy_to_host(rank_->device, rank_->scratch.expert_ids.view().data(), ids.data(), std::ssize(ids) * 4);
-    count += static_cast<std::int64_t>(std::set<std::int32_t>(ids.begin(), ids.end()).size());
+    if (timing.layers > 0 && spent_seconds + watch.seconds() > warm_up_share * most_seconds) {
+      timing.has_fewer_layers = true;
+      break;
+    }
+    run_op(op, layer, timing.tokens);
+    wait_for(rank_->device);
+    if (++timing.layers == 1) timing.first_seconds = watch.seconds();
+    if (routes) work.experts_touched = experts_chosen(timing.tokens);
+    const OpCost cost = cost_of(op, layer, work);
+    experts += work.experts_touched;
+    sum = {sum.bytes + cost.bytes, sum.flops + cost.flops};
   }
-  return static_cast<double>(count) / static_cast<double>(layers.size());
+  layers.resize(static_cast<std::size_t>(timing.layers));
+  timing.experts_touched = experts / timing.layers;
+  timing.cost = {sum.bytes / timing.layers, sum.flops / timing.layers};
 }
 
 OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs, double most_seconds) {
@@ -264,34 +292,12 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs, dou
   OpTiming timing;
   timing.op = op;
   timing.tokens = tokens;
-  const bool routes =
-      op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
-  if (routes) timing.experts_touched = touched(layers, tokens);
-  const OpWork work{.tokens = tokens,
-                    .context = setup_.context,
-                    .is_prompt = setup_.is_prompt,
-                    .experts_touched = timing.experts_touched};
-  timing.cost = op == "read" ? OpCost{static_cast<double>(setup_.read_bytes), 0.0}
-                             : op_cost(op, *spec_, options_, layers.front().index, work);
   SharedBuffer clock(rank.device, 2 * static_cast<std::int64_t>(sizeof(std::int64_t)));
   auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
   set_residual(tokens);
   run_before(op, layers.front(), tokens);
   wait_for(rank.device);
-  // Each layer runs once, so that memory has grown before a graph is recorded.
-  const Stopwatch first_run;
-  run_op(op, layers.front(), tokens);
-  wait_for(rank.device);
-  timing.first_seconds = first_run.seconds();
-  for (std::size_t i = 1; i < layers.size(); ++i) {
-    if (watch.seconds() > warm_up_share * most_seconds) {
-      layers.resize(i);
-      break;
-    }
-    run_op(op, layers[i], tokens);
-    wait_for(rank.device);
-  }
-  timing.layers = static_cast<int>(layers.size());
+  warm_up(timing, layers, watch.seconds(), most_seconds);
   timing.is_flushed = timing.cost.bytes * timing.layers < static_cast<double>(setup_.cold_bytes);
   if (timing.first_seconds > most_seconds) return timing;
   const DenseCounts before = dense_counts();

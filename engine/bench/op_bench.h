@@ -36,13 +36,14 @@ struct OpBenchSetup {
 struct OpTiming {
   std::string op;
   std::int64_t tokens = 0;
-  int layers = 0;  // distinct ones in the graph
+  int layers = 0;                 // distinct ones in the graph
+  bool has_fewer_layers = false;  // than there are: no time was left for the others
   bool is_flushed =
       false;  // they read so little that other memory was read before each run, to empty the caches
-  double experts_touched = 0.0;      // of a layer, mean
+  double experts_touched = 0.0;      // of a layer, mean over those in the graph
   double first_seconds = 0.0;        // of the first layer's first run, which is not among those that count
   std::vector<double> microseconds;  // of one layer, per run; empty: the first run went beyond the limit
-  OpCost cost;                       // of one layer
+  OpCost cost;                       // of one layer, mean over those in the graph
   DenseCounts dense;                 // of one layer: products of many tokens by the own kernels and by cuBLAS
 };
 
@@ -76,8 +77,10 @@ class OpBench {
   void flush_caches();
   void poison(const std::string& op, std::int64_t tokens);
   void check_outputs(const std::string& op, std::int64_t tokens);
-  double touched(const std::vector<BenchLayer>& layers, std::int64_t tokens);
+  OpCost cost_of(const std::string& op, const BenchLayer& layer, const OpWork& work) const;
+  double experts_chosen(std::int64_t tokens);
   std::vector<BenchLayer> layers_for(const std::string& op) const;
+  void warm_up(OpTiming& timing, std::vector<BenchLayer>& layers, double spent_seconds, double most_seconds);
 
   OpBenchSetup setup_;
   EngineOptions options_;
