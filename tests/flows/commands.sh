@@ -96,6 +96,10 @@ PY
 # A budget that does not reach: the table says which op was timed less or not at all.
 expect_exit 0 "$MOETUNE" measure --op head,moe --runs 100000 --budget 4s --device cpu
 expect_in err.txt 'moetune: Timed fewer times than --runs 100000, as --budget of 4 s was spent: head at 1 token [0-9]+ times?'
+# Few layers are the model's where it has no more, however few runs there was time for.
+expect_exit 0 "$MOETUNE" measure --op moe --model "$MOETUNE_SOURCE_DIR/tests/golden/mixtral" --runs 100000 --budget 0.3s --device cpu
+expect_in out.txt '^Timed fewer times than --runs 100000'
+expect_in out.txt '^Only 2 distinct layers, not 4: the model has no more\.$'
 expect_exit 2 "$MOETUNE" measure --op moo --device cpu
 expect_in err.txt "no op named 'moo' .accepted: all, read, attention, .*router"
 expect_exit 2 "$MOETUNE" measure --op shared --device cpu --model qwen3-30b-a3b
