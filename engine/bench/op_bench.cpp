@@ -16,6 +16,7 @@
 #include "engine/bench/op_bench_model.h"
 #include "engine/dense_shapes.h"
 #include "engine/facts/error.h"
+#include "engine/facts/size_text.h"
 #include "engine/option_rules.h"
 #include "kernels/fill.h"
 #include "kernels/graph.h"
@@ -41,9 +42,14 @@ class Stopwatch {
 
 }  // namespace
 
+double fill_seconds(double most_seconds, double spent_seconds) {
+  return std::max(most_seconds - spent_seconds, most_seconds / 3.0);
+}
+
 OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
                  const OpBenchSetup& setup)
     : setup_(setup), options_(options) {
+  const Stopwatch watch;
   const std::vector<std::string> accepted = op_names(checkpoint->spec());
   for (const std::string& op : setup.ops)
     if (std::ranges::find(accepted, op) == accepted.end())
@@ -59,7 +65,8 @@ OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const Engi
   start_.resize(static_cast<std::size_t>(setup.tokens * spec_->hidden));
   for (float& value : start_) value = normal(random);
   if (asks_for(setup.ops, "read")) make_read_block();
-  if (std::ranges::any_of(setup.ops, reads_cache)) fill_kv_cache();
+  if (std::ranges::any_of(setup.ops, reads_cache))
+    fill_kv_cache(fill_seconds(setup.most_seconds, watch.seconds()));
 }
 
 OpBench::~OpBench() = default;
@@ -121,7 +128,7 @@ void OpBench::place_tokens(std::int64_t tokens) {
 
 // By way of the layers themselves, a chunk of a sequence at a time, so that every type of cache holds what it
 // would.
-void OpBench::fill_kv_cache() {
+void OpBench::fill_kv_cache(double most_seconds) {
   Rank& rank = *rank_;
   const EngineLimits limits = limits_of(setup_);
   const std::int64_t hidden = spec_->hidden;
@@ -136,14 +143,13 @@ void OpBench::fill_kv_cache() {
     for (std::int64_t begin = 0; begin < setup_.context; begin += kFillTokens, ++filled) {
       const double all_seconds =
           filled == 0 ? 0.0 : watch.seconds() / static_cast<double>(filled) * static_cast<double>(chunks);
-      if (all_seconds > setup_.most_fill_seconds &&
-          (filled > 1 || watch.seconds() > setup_.most_fill_seconds))
+      if (all_seconds > most_seconds && (filled > 1 || watch.seconds() > most_seconds))
         throw InputError(
             "--tokens",
             fmt::format("{}: filling the KV cache of {} sequences with {} tokens each takes about "
-                        "{:.0f} s, more than the {:g} s of --budget",
-                        setup_.tokens, limits.sequences, setup_.context, all_seconds,
-                        setup_.most_fill_seconds),
+                        "{} s, more than the {} s that --budget leaves for it",
+                        setup_.tokens, limits.sequences, setup_.context, three_digits(all_seconds),
+                        three_digits(most_seconds)),
             "fewer tokens, a smaller --context, or a larger --budget");
       const std::int64_t count = std::min(kFillTokens, setup_.context - begin);
       std::vector<std::int32_t> positions(static_cast<std::size_t>(count));

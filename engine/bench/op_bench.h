@@ -29,8 +29,8 @@ struct OpBenchSetup {
       0;  // more than the device's caches keep: read between two uses of the same weights
   std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
-  int wanted_layers = kWantedLayers;        // distinct ones to chain, 1 or more
-  double most_fill_seconds = kNoTimeLimit;  // for filling the KV cache
+  int wanted_layers = kWantedLayers;   // distinct ones to chain, 1 or more
+  double most_seconds = kNoTimeLimit;  // for all before the first op; see fill_seconds()
 };
 
 struct OpTiming {
@@ -46,6 +46,9 @@ struct OpTiming {
   OpCost cost;                       // of one layer, mean over those in the graph
   DenseCounts dense;                 // of one layer: products of many tokens by the own kernels and by cuBLAS
 };
+
+// Weights take as long as they take; what they leave is for filling the KV cache, a third of all at least.
+double fill_seconds(double most_seconds, double spent_seconds);
 
 class OpBench {
  public:
@@ -70,7 +73,7 @@ class OpBench {
   void make_rank(const EngineOptions& options);
   void make_read_block();
   void place_tokens(std::int64_t tokens);
-  void fill_kv_cache();
+  void fill_kv_cache(double most_seconds);
   void set_residual(std::int64_t tokens);
   void run_op(const std::string& op, const BenchLayer& layer, std::int64_t tokens);
   void run_before(const std::string& op, const BenchLayer& layer, std::int64_t tokens);

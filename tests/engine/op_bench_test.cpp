@@ -72,7 +72,7 @@ TEST(OpBench, ALimitOfTimeEndsTheRunsAndIsSaid) {
   const OpTiming few = bench.time("moe", 1, 100'000'000, 0.2);
   EXPECT_GE(few.microseconds.size(), 1U);
   EXPECT_LT(few.microseconds.size(), 100'000'000U);
-  setup.most_fill_seconds = 0.0;
+  setup.most_seconds = 0.0;
   setup.context = 9 * 1024;
   EXPECT_NE(message_of<InputError>([&] {
               OpBench(checkpoint, default_options(DeviceKind::cpu), setup);
@@ -111,6 +111,13 @@ TEST(OpBench, ExpertsAloneAreThoseOfOneRouter) {
                 {.ops = {"experts"}, .tokens = 3, .context = 1});
   const double touched = bench.time("experts", 3, 1).experts_touched;
   EXPECT_EQ(touched, std::floor(touched));
+}
+
+TEST(OpBench, FillsTheCacheInWhatTheWeightsLeave) {
+  EXPECT_DOUBLE_EQ(fill_seconds(45.0, 10.0), 35.0);
+  EXPECT_DOUBLE_EQ(fill_seconds(45.0, 40.0), 15.0);
+  EXPECT_DOUBLE_EQ(fill_seconds(45.0, 100.0), 15.0);
+  EXPECT_EQ(fill_seconds(kNoTimeLimit, 10.0), kNoTimeLimit);
 }
 
 TEST(OpBench, RefusesWhatTheModelHasNot) {

@@ -181,9 +181,9 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                            .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
                            .seed = common.seed,
                            .wanted_layers = wanted_layers,
-                           .most_fill_seconds = options.budget_seconds};
-  const BenchWithin made = bench_within(
-      checkpoint, engine, setup, device.kind == DeviceKind::cpu ? options.budget_seconds : kNoTimeLimit);
+                           .most_seconds = most_making_seconds(options.budget_seconds)};
+  const BenchWithin made = bench_within(checkpoint, engine, setup,
+                                        device.kind == DeviceKind::cpu ? setup.most_seconds : kNoTimeLimit);
   OpMeasurement found{
       .model = spec,
       .engine = engine,
@@ -203,15 +203,17 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   // number there.
   CpuWatch others(::getpid(), device.gpu ? 1 : hardware.cpu_cores);
   look(others);
-  found.timings =
-      time_ops(*made.bench,
-               {.ops = ops, .tokens = counts, .runs = options.runs, .most_seconds = options.budget_seconds},
-               {.before = [&](const std::string& words) { live.show(words); },
-                .after =
-                    [&] {
-                      live.clear();
-                      look(others);
-                    }});
+  found.timings = time_ops(*made.bench,
+                           {.ops = ops,
+                            .tokens = counts,
+                            .runs = options.runs,
+                            .most_seconds = most_timing_seconds(options.budget_seconds, made.seconds)},
+                           {.before = [&](const std::string& words) { live.show(words); },
+                            .after =
+                                [&] {
+                                  live.clear();
+                                  look(others);
+                                }});
 
   const std::vector<std::string> notes = notes_of(found, console);
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
