@@ -47,8 +47,6 @@ std::int64_t bytes_per_token(const ModelSpec& spec, const EngineOptions& options
   return bytes;
 }
 
-std::string size_of(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
-
 }  // namespace
 
 int weight_layer(const ModelSpec& spec, int layer) {
@@ -100,12 +98,12 @@ Fold choose_fold(const ModelSpec& spec, const EngineOptions& options, const Engi
     return {0, fmt::format(
                    "folded x{} it fits into {}, but then the same weights come up again after {}, within the "
                    "caches ({} counts as far enough): times would flatter; fewer layers or more memory help",
-                   folded.fold, size_of(device_bytes), size_of(distance), size_of(cache_bytes))};
+                   folded.fold, size_text(device_bytes), size_text(distance), size_text(cache_bytes))};
   }
   return {
       0, fmt::format("needs {} even with one set of weights for all layers, {} more than there is; a shorter "
                      "workload or more memory help",
-                     size_of(least), size_of(least - device_bytes))};
+                     size_text(least), size_text(least - device_bytes))};
 }
 
 }  // namespace moetune

@@ -20,8 +20,6 @@ namespace {
 
 constexpr int kFractionSteps = 64;
 
-std::string size(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
-
 // "1.0 MiB even with expert_cache=0.25, the smallest": where not even that fits.
 std::string missing_with_fewest_experts(const ModelSpec& spec, EngineOptions options,
                                         const EngineLimits& limits, std::int64_t device_bytes) {
@@ -30,7 +28,7 @@ std::string missing_with_fewest_experts(const ModelSpec& spec, EngineOptions opt
     options.expert_cache_fraction = static_cast<double>(step) / kFractionSteps;
     if (objection_to_options(spec, options, limits)) continue;
     return fmt::format("{} even with expert_cache={}, the smallest",
-                       size(plan_memory(spec, options, limits).total() - device_bytes),
+                       size_text(plan_memory(spec, options, limits).total() - device_bytes),
                        options.expert_cache_fraction);
   }
   return "no smaller expert_cache is possible";
@@ -98,23 +96,24 @@ std::optional<std::string> objection_to(const ModelSpec& spec, const EngineOptio
   const MemoryPlan plan = plan_memory(spec, options, limits);
   if (plan.total() <= device_bytes) return std::nullopt;
   const double fitting = largest_cache_fraction(spec, options, limits, device_bytes);
-  const std::string missing = fmt::format("{} needed, {} there, {} missing", size(plan.total()),
-                                          size(device_bytes), size(plan.total() - device_bytes));
+  const std::string missing = fmt::format("{} needed, {} there, {} missing", size_text(plan.total()),
+                                          size_text(device_bytes), size_text(plan.total() - device_bytes));
   if (options.device == DeviceKind::cuda && fitting == 0.0)
     return Objection{
         "memory",
         fmt::format("{} with every expert on the GPU (experts {}, dense {}, KV cache {}, scratch {})",
-                    missing, size(plan.expert_bytes), size(plan.dense_bytes), size(plan.kv_bytes),
-                    size(plan.scratch_bytes)),
+                    missing, size_text(plan.expert_bytes), size_text(plan.dense_bytes),
+                    size_text(plan.kv_bytes), size_text(plan.scratch_bytes)),
         fmt::format("fewer bits (expert_quant, dense_quant, kv_type), {}a shorter context",
                     fewer_sequences(options, limits))}
         .text();
   if (fitting > 0.0) return Objection{"expert_cache", missing, fmt::format("at most {}", fitting)}.text();
-  return Objection{"memory",
-                   fmt::format("{}; {} (dense {}, KV cache {}, scratch {})", missing,
-                               missing_with_fewest_experts(spec, options, limits, device_bytes),
-                               size(plan.dense_bytes), size(plan.kv_bytes), size(plan.scratch_bytes)),
-                   what_frees_enough(spec, options, limits, device_bytes)}
+  return Objection{
+      "memory",
+      fmt::format("{}; {} (dense {}, KV cache {}, scratch {})", missing,
+                  missing_with_fewest_experts(spec, options, limits, device_bytes),
+                  size_text(plan.dense_bytes), size_text(plan.kv_bytes), size_text(plan.scratch_bytes)),
+      what_frees_enough(spec, options, limits, device_bytes)}
       .text();
 }
 

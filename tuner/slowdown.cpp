@@ -40,14 +40,14 @@ Slowdown slowdown_of(const RankEstimate& logs, std::int64_t rounds) {
 }
 
 // Machines that are as fast every night differ by hundredths of a per cent.
-std::string size_text(double slowdown) {
+std::string per_cent_text(double slowdown) {
   const double per_cent = 100.0 * std::abs(slowdown);
   return fmt::format("{:.{}f} %", per_cent, per_cent > 0.0 && per_cent < 0.095 ? 2 : 1);
 }
 
 const char* direction(double slowdown) { return slowdown < 0.0 ? "faster" : "slower"; }
 
-std::string signed_text(double slowdown) { return size_text(slowdown) + " " + direction(slowdown); }
+std::string signed_text(double slowdown) { return per_cent_text(slowdown) + " " + direction(slowdown); }
 
 }  // namespace
 
@@ -122,7 +122,7 @@ std::string slowdown_text(const Slowdown& slowdown) {
                        signed_text(high), count);
   const bool is_faster = high < 0.0;  // the smaller difference first
   return fmt::format("{} (95 % interval {} to {}, {})", signed_text(slowdown.value),
-                     size_text(is_faster ? high : low), signed_text(is_faster ? low : high), count);
+                     per_cent_text(is_faster ? high : low), signed_text(is_faster ? low : high), count);
 }
 
 std::string verdict_text(const Slowdown& slowdown, double threshold) {

@@ -44,8 +44,8 @@ std::string circumstances(const std::string& doing, const std::string& last_word
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 std::string too_much_memory(std::int64_t bytes, std::int64_t limit) {
-  return fmt::format("the worker held {} of host memory, more than its limit of {}",
-                     size_text(static_cast<double>(bytes)), size_text(static_cast<double>(limit)));
+  return fmt::format("the worker held {} of host memory, more than its limit of {}", size_text(bytes),
+                     size_text(limit));
 }
 }  // namespace
 

@@ -16,6 +16,7 @@
 #include "engine/bench/op_bench_model.h"
 #include "engine/dense_shapes.h"
 #include "engine/facts/error.h"
+#include "engine/facts/size_text.h"
 #include "engine/option_rules.h"
 #include "kernels/fill.h"
 #include "kernels/graph.h"
@@ -41,9 +42,14 @@ class Stopwatch {
 
 }  // namespace
 
+double fill_seconds(double most_seconds, double spent_seconds) {
+  return std::max(most_seconds - spent_seconds, most_seconds / 3.0);
+}
+
 OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
                  const OpBenchSetup& setup)
     : setup_(setup), options_(options) {
+  const Stopwatch watch;
   const std::vector<std::string> accepted = op_names(checkpoint->spec());
   for (const std::string& op : setup.ops)
     if (std::ranges::find(accepted, op) == accepted.end())
@@ -59,7 +65,8 @@ OpBench::OpBench(const std::shared_ptr<const Checkpoint>& checkpoint, const Engi
   start_.resize(static_cast<std::size_t>(setup.tokens * spec_->hidden));
   for (float& value : start_) value = normal(random);
   if (asks_for(setup.ops, "read")) make_read_block();
-  if (std::ranges::any_of(setup.ops, reads_cache)) fill_kv_cache();
+  if (std::ranges::any_of(setup.ops, reads_cache))
+    fill_kv_cache(fill_seconds(setup.most_seconds, watch.seconds()));
 }
 
 OpBench::~OpBench() = default;
@@ -121,7 +128,7 @@ void OpBench::place_tokens(std::int64_t tokens) {
 
 // By way of the layers themselves, a chunk of a sequence at a time, so that every type of cache holds what it
 // would.
-void OpBench::fill_kv_cache() {
+void OpBench::fill_kv_cache(double most_seconds) {
   Rank& rank = *rank_;
   const EngineLimits limits = limits_of(setup_);
   const std::int64_t hidden = spec_->hidden;
@@ -136,14 +143,13 @@ void OpBench::fill_kv_cache() {
     for (std::int64_t begin = 0; begin < setup_.context; begin += kFillTokens, ++filled) {
       const double all_seconds =
           filled == 0 ? 0.0 : watch.seconds() / static_cast<double>(filled) * static_cast<double>(chunks);
-      if (all_seconds > setup_.most_fill_seconds &&
-          (filled > 1 || watch.seconds() > setup_.most_fill_seconds))
+      if (all_seconds > most_seconds && (filled > 1 || watch.seconds() > most_seconds))
         throw InputError(
             "--tokens",
             fmt::format("{}: filling the KV cache of {} sequences with {} tokens each takes about "
-                        "{:.0f} s, more than the {:g} s of --budget",
-                        setup_.tokens, limits.sequences, setup_.context, all_seconds,
-                        setup_.most_fill_seconds),
+                        "{} s, more than the {} s that --budget leaves for it",
+                        setup_.tokens, limits.sequences, setup_.context, three_digits(all_seconds),
+                        three_digits(most_seconds)),
             "fewer tokens, a smaller --context, or a larger --budget");
       const std::int64_t count = std::min(kFillTokens, setup_.context - begin);
       std::vector<std::int32_t> positions(static_cast<std::size_t>(count));
@@ -241,17 +247,45 @@ double OpBench::tensor_flops() {
   return 0.0;
 }
 
-// Distinct experts of a layer, mean over layers that see each the same tokens as in a run.
-double OpBench::touched(const std::vector<BenchLayer>& layers, std::int64_t tokens) {
-  std::int64_t count = 0;
+// Distinct experts of the layer that ran last.
+double OpBench::experts_chosen(std::int64_t tokens) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens * rank_->top_k));
+  copy_to_host(rank_->device, rank_->scratch.expert_ids.view().data(), ids.data(), std::ssize(ids) * 4);
+  return static_cast<double>(std::set<std::int32_t>(ids.begin(), ids.end()).size());
+}
+
+OpCost OpBench::cost_of(const std::string& op, const BenchLayer& layer, const OpWork& work) const {
+  if (op == "read") return {static_cast<double>(setup_.read_bytes), 0.0};
+  return op_cost(op, *spec_, options_, layer.index, work);
+}
+
+// Each layer runs once, so that memory has grown before a graph is recorded, and in the order of the graph,
+// so that the experts are those that will be timed. What comes after warm_up_share of the time is left out.
+void OpBench::warm_up(OpTiming& timing, std::vector<BenchLayer>& layers, double spent_seconds,
+                      double most_seconds) {
+  const std::string& op = timing.op;
+  const bool routes =
+      op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
+  OpWork work{.tokens = timing.tokens, .context = setup_.context, .is_prompt = setup_.is_prompt};
+  double experts = 0.0;
+  OpCost sum;
+  const Stopwatch watch;
   for (const BenchLayer& layer : layers) {
-    set_residual(tokens);
-    run_op("router", layer, tokens);
-    copy_to_host(rank_->device, rank_->scratch.expert_ids.view().data(), ids.data(), std::ssize(ids) * 4);
-    count += static_cast<std::int64_t>(std::set<std::int32_t>(ids.begin(), ids.end()).size());
+    if (timing.layers > 0 && spent_seconds + watch.seconds() > warm_up_share * most_seconds) {
+      timing.has_fewer_layers = true;
+      break;
+    }
+    run_op(op, layer, timing.tokens);
+    wait_for(rank_->device);
+    if (++timing.layers == 1) timing.first_seconds = watch.seconds();
+    if (routes) work.experts_touched = experts_chosen(timing.tokens);
+    const OpCost cost = cost_of(op, layer, work);
+    experts += work.experts_touched;
+    sum = {sum.bytes + cost.bytes, sum.flops + cost.flops};
   }
-  return static_cast<double>(count) / static_cast<double>(layers.size());
+  layers.resize(static_cast<std::size_t>(timing.layers));
+  timing.experts_touched = experts / timing.layers;
+  timing.cost = {sum.bytes / timing.layers, sum.flops / timing.layers};
 }
 
 OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs, double most_seconds) {
@@ -264,34 +298,12 @@ OpTiming OpBench::time(const std::string& op, std::int64_t tokens, int runs, dou
   OpTiming timing;
   timing.op = op;
   timing.tokens = tokens;
-  const bool routes =
-      op == "experts" || op == "routed" || op == "moe" || (op == "layer" && spec_->moe_layer_count() > 0);
-  if (routes) timing.experts_touched = touched(layers, tokens);
-  const OpWork work{.tokens = tokens,
-                    .context = setup_.context,
-                    .is_prompt = setup_.is_prompt,
-                    .experts_touched = timing.experts_touched};
-  timing.cost = op == "read" ? OpCost{static_cast<double>(setup_.read_bytes), 0.0}
-                             : op_cost(op, *spec_, options_, layers.front().index, work);
   SharedBuffer clock(rank.device, 2 * static_cast<std::int64_t>(sizeof(std::int64_t)));
   auto* ns = reinterpret_cast<std::int64_t*>(clock.data());
   set_residual(tokens);
   run_before(op, layers.front(), tokens);
   wait_for(rank.device);
-  // Each layer runs once, so that memory has grown before a graph is recorded.
-  const Stopwatch first_run;
-  run_op(op, layers.front(), tokens);
-  wait_for(rank.device);
-  timing.first_seconds = first_run.seconds();
-  for (std::size_t i = 1; i < layers.size(); ++i) {
-    if (watch.seconds() > warm_up_share * most_seconds) {
-      layers.resize(i);
-      break;
-    }
-    run_op(op, layers[i], tokens);
-    wait_for(rank.device);
-  }
-  timing.layers = static_cast<int>(layers.size());
+  warm_up(timing, layers, watch.seconds(), most_seconds);
   timing.is_flushed = timing.cost.bytes * timing.layers < static_cast<double>(setup_.cold_bytes);
   if (timing.first_seconds > most_seconds) return timing;
   const DenseCounts before = dense_counts();

@@ -29,22 +29,26 @@ struct OpBenchSetup {
       0;  // more than the device's caches keep: read between two uses of the same weights
   std::int64_t read_bytes = std::int64_t{256} << 20;  // of op `read`, a layer
   std::uint64_t seed = 1;
-  int wanted_layers = kWantedLayers;        // distinct ones to chain, 1 or more
-  double most_fill_seconds = kNoTimeLimit;  // for filling the KV cache
+  int wanted_layers = kWantedLayers;   // distinct ones to chain, 1 or more
+  double most_seconds = kNoTimeLimit;  // for all before the first op; see fill_seconds()
 };
 
 struct OpTiming {
   std::string op;
   std::int64_t tokens = 0;
-  int layers = 0;  // distinct ones in the graph
+  int layers = 0;                 // distinct ones in the graph
+  bool has_fewer_layers = false;  // than there are: no time was left for the others
   bool is_flushed =
       false;  // they read so little that other memory was read before each run, to empty the caches
-  double experts_touched = 0.0;      // of a layer, mean
+  double experts_touched = 0.0;      // of a layer, mean over those in the graph
   double first_seconds = 0.0;        // of the first layer's first run, which is not among those that count
   std::vector<double> microseconds;  // of one layer, per run; empty: the first run went beyond the limit
-  OpCost cost;                       // of one layer
+  OpCost cost;                       // of one layer, mean over those in the graph
   DenseCounts dense;                 // of one layer: products of many tokens by the own kernels and by cuBLAS
 };
+
+// Weights take as long as they take; what they leave is for filling the KV cache, a third of all at least.
+double fill_seconds(double most_seconds, double spent_seconds);
 
 class OpBench {
  public:
@@ -69,15 +73,17 @@ class OpBench {
   void make_rank(const EngineOptions& options);
   void make_read_block();
   void place_tokens(std::int64_t tokens);
-  void fill_kv_cache();
+  void fill_kv_cache(double most_seconds);
   void set_residual(std::int64_t tokens);
   void run_op(const std::string& op, const BenchLayer& layer, std::int64_t tokens);
   void run_before(const std::string& op, const BenchLayer& layer, std::int64_t tokens);
   void flush_caches();
   void poison(const std::string& op, std::int64_t tokens);
   void check_outputs(const std::string& op, std::int64_t tokens);
-  double touched(const std::vector<BenchLayer>& layers, std::int64_t tokens);
+  OpCost cost_of(const std::string& op, const BenchLayer& layer, const OpWork& work) const;
+  double experts_chosen(std::int64_t tokens);
   std::vector<BenchLayer> layers_for(const std::string& op) const;
+  void warm_up(OpTiming& timing, std::vector<BenchLayer>& layers, double spent_seconds, double most_seconds);
 
   OpBenchSetup setup_;
   EngineOptions options_;

@@ -64,8 +64,8 @@ std::shared_ptr<const Checkpoint> fitted(const std::shared_ptr<const Checkpoint>
   }
   const std::int64_t least =
       plan_memory(with_layers(whole, setup, 1), options, limits_of(setup)).total() + read_bytes;
-  throw NoFeasibleConfiguration(whole.name + ": one layer needs " + size_text(static_cast<double>(least)) +
-                                ", " + size_text(static_cast<double>(least - setup.device_bytes)) +
+  throw NoFeasibleConfiguration(whole.name + ": one layer needs " + size_text(least) + ", " +
+                                size_text(least - setup.device_bytes) +
                                 " more than there are; fewer experts or --tokens free them");
 }
 

@@ -76,7 +76,7 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
   return std::nullopt;
 }
 
-std::string size_text(std::int64_t bytes) {
+std::string exact_size_text(std::int64_t bytes) {
   for (const SizeUnit& unit : kSizeUnits)
     if (unit.name.size() == 3 && bytes % unit.bytes == 0)
       return std::to_string(bytes / unit.bytes) + std::string(unit.name);

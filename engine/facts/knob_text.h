@@ -20,7 +20,7 @@ bool parse_on_off(std::string_view knob, std::string_view text);
 // a share.
 std::optional<std::int64_t> parse_size(std::string_view text);
 // The largest unit that gives a whole number: "12GiB", "1000B".
-std::string size_text(std::int64_t bytes);
+std::string exact_size_text(std::int64_t bytes);
 
 // The shortest text that reads back as the same number: "0.25", "1".
 std::string number_text(double value);

@@ -144,7 +144,7 @@ struct ExpertCacheKnob {
     options.expert_cache_bytes = 0;
   }
   std::string get(const EngineOptions& options) const {
-    return options.expert_cache_bytes > 0 ? size_text(options.expert_cache_bytes)
+    return options.expert_cache_bytes > 0 ? exact_size_text(options.expert_cache_bytes)
                                           : number_text(options.expert_cache_fraction);
   }
 };

@@ -31,8 +31,11 @@ std::string three_digits(double value) {
 std::string size_text(double bytes) {
   for (const auto& [unit, size] :
        {std::pair{" GiB", 1073741824.0}, std::pair{" MiB", 1048576.0}, std::pair{" KiB", 1024.0}})
-    if (std::abs(bytes) >= size) return three_digits(bytes / size) + unit;
+    // 1023.9 of the unit below round to 1024 of it, and that is one.
+    if (std::abs(bytes) >= size * (1.0 - 0.5 / 1024.0)) return three_digits(bytes / size) + unit;
   return three_digits(bytes) + " bytes";
 }
+
+std::string size_text(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 
 }  // namespace moetune

@@ -19,7 +19,6 @@ TEST(CutShortOps, NothingIsSaidOfWhatWasTimedInFull) {
   CutShortOps ops;
   ops.add(timed("moe", 1, 25), 25);
   EXPECT_TRUE(ops.notes(25, 60.0).empty());
-  EXPECT_FALSE(ops.has_fewer_runs());
   EXPECT_FALSE(ops.all_untimed(1));
 }
 
@@ -36,7 +35,6 @@ TEST(CutShortOps, NamesWhatWasTimedLessAndWhatNotAtAll) {
           "Not timed, as --budget of 60 s does not reach: moe at 4096 tokens. A larger one helps, or fewer "
           "--tokens."}));
   EXPECT_EQ(ops.first_untimed(), "one run of moe at 4096 tokens takes 34.2 s");
-  EXPECT_TRUE(ops.has_fewer_runs());
 }
 
 }  // namespace

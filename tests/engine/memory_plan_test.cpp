@@ -112,9 +112,8 @@ TEST(MemoryPlan, SaysWhatIsMissingWithTheFewestExpertsAndWhatFreesIt) {
   ASSERT_LT(with_int4, least);
   const auto words = objection_to(spec, {}, limits, with_int4);
   ASSERT_TRUE(words.has_value());
-  EXPECT_TRUE(has_text(
-      *words, fmt::format("; {} even with expert_cache={}, the smallest",
-                          size_text(static_cast<double>(least - with_int4)), fewest.expert_cache_fraction)))
+  EXPECT_TRUE(has_text(*words, fmt::format("; {} even with expert_cache={}, the smallest",
+                                           size_text(least - with_int4), fewest.expert_cache_fraction)))
       << *words;
   EXPECT_TRUE(has_text(*words, "accepted: expert_quant=int")) << *words;
   EXPECT_FALSE(has_text(*objection_to(spec, {}, limits, with_int4 / 2), "fewer sequences")) << "there is one";

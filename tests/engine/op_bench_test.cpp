@@ -3,6 +3,7 @@
 #include "engine/bench/op_bench.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 
@@ -71,12 +72,52 @@ TEST(OpBench, ALimitOfTimeEndsTheRunsAndIsSaid) {
   const OpTiming few = bench.time("moe", 1, 100'000'000, 0.2);
   EXPECT_GE(few.microseconds.size(), 1U);
   EXPECT_LT(few.microseconds.size(), 100'000'000U);
-  setup.most_fill_seconds = 0.0;
+  setup.most_seconds = 0.0;
   setup.context = 9 * 1024;
   EXPECT_NE(message_of<InputError>([&] {
               OpBench(checkpoint, default_options(DeviceKind::cpu), setup);
             }).find("filling the KV cache of 1 sequences with 9216 tokens each takes about"),
             std::string::npos);
+}
+
+// What a layer reads is said of the layers that were timed, not of those for which no time was left.
+TEST(OpBench, FewerLayersForLackOfTimeAreSaidAndCounted) {
+  const auto checkpoint = open_checkpoint(testing::small_presets().at(1));
+  OpBenchSetup setup{.ops = {"moe"}, .tokens = 3, .context = 1};
+  OpBench bench(checkpoint, default_options(DeviceKind::cpu), setup);
+  const OpTiming all = bench.time("moe", 3, 1);
+  EXPECT_EQ(all.layers, kWantedLayers);
+  EXPECT_FALSE(all.has_fewer_layers);
+  // The least time in which anything is timed leaves none for further layers.
+  OpTiming few;
+  for (double seconds = 1e-6; few.microseconds.empty(); seconds *= 2.0)
+    few = bench.time("moe", 3, 1, seconds);
+  ASSERT_LT(few.layers, kWantedLayers);
+  EXPECT_TRUE(few.has_fewer_layers);
+  setup.wanted_layers = few.layers;
+  OpBench same(checkpoint, default_options(DeviceKind::cpu), setup);
+  const OpTiming whole = same.time("moe", 3, 1);
+  EXPECT_EQ(whole.layers, few.layers);
+  EXPECT_FALSE(whole.has_fewer_layers) << "the model has no more";
+  EXPECT_EQ(few.experts_touched, whole.experts_touched);
+  EXPECT_EQ(few.cost.bytes, whole.cost.bytes);
+  EXPECT_NE(few.experts_touched, all.experts_touched) << "else this shows nothing";
+}
+
+// Experts alone are sent where the first layer's router says, in every layer.
+TEST(OpBench, ExpertsAloneAreThoseOfOneRouter) {
+  const auto checkpoint = open_checkpoint(testing::small_presets().at(1));
+  OpBench bench(checkpoint, default_options(DeviceKind::cpu),
+                {.ops = {"experts"}, .tokens = 3, .context = 1});
+  const double touched = bench.time("experts", 3, 1).experts_touched;
+  EXPECT_EQ(touched, std::floor(touched));
+}
+
+TEST(OpBench, FillsTheCacheInWhatTheWeightsLeave) {
+  EXPECT_DOUBLE_EQ(fill_seconds(45.0, 10.0), 35.0);
+  EXPECT_DOUBLE_EQ(fill_seconds(45.0, 40.0), 15.0);
+  EXPECT_DOUBLE_EQ(fill_seconds(45.0, 100.0), 15.0);
+  EXPECT_EQ(fill_seconds(kNoTimeLimit, 10.0), kNoTimeLimit);
 }
 
 TEST(OpBench, RefusesWhatTheModelHasNot) {

@@ -150,6 +150,12 @@ for words in "list models --nmaes" "list models --hardware" "validate" "measure 
   document_says 'd["exit_code"] == 2 and d["error"] and d["missing_bytes"] is None'
   expect_in err.txt "^moetune: $(python3 -c 'import json, re; print(re.escape(json.load(open("out.txt"))["error"].split("(")[0]))')"
 done
+# A flag with a value is the flag too, as far as that says yes.
+for flag in --json=true --json=1; do
+  expect_exit 2 "$MOETUNE" measure "$flag" --set x
+  document_says 'd["exit_code"] == 2 and "--set" in d["error"]'
+done
+refused "--set" measure --json=false --set x
 for command in tune measure; do
   expect_exit 4 "$MOETUNE" "$command" --device cpu --device-memory 3MiB --json
   document_says 'd["exit_code"] == 4 and "fit" in d["error"] and d["missing_bytes"] > 1 << 20'

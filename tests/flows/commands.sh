@@ -98,6 +98,10 @@ PY
 # A budget that does not reach: the table says which op was timed less or not at all.
 expect_exit 0 "$MOETUNE" measure --op head,moe --runs 100000 --budget 4s --device cpu
 expect_in err.txt 'moetune: Timed fewer times than --runs 100000, as --budget of 4 s was spent: head at 1 token [0-9]+ times?'
+# Few layers are the model's where it has no more, however few runs there was time for.
+expect_exit 0 "$MOETUNE" measure --op moe --model "$MOETUNE_SOURCE_DIR/tests/golden/mixtral" --runs 100000 --budget 0.3s --device cpu
+expect_in out.txt '^Timed fewer times than --runs 100000'
+expect_in out.txt '^Only 2 distinct layers, not 4: the model has no more\.$'
 expect_exit 2 "$MOETUNE" measure --op moo --device cpu
 expect_in err.txt "no op named 'moo' .accepted: all, read, attention, .*router"
 expect_exit 2 "$MOETUNE" measure --op shared --device cpu --model qwen3-30b-a3b
@@ -116,6 +120,24 @@ expect_in out.txt '^samples.jsonl: OK, samples of [0-9]+ runs in [0-9]+ processe
 sed '2s/process/proces/' samples.jsonl >broken.jsonl
 expect_exit 2 "$MOETUNE" validate broken.jsonl
 expect_in err.txt '^moetune: broken.jsonl:2: .*a line that begins a process'
+# A file that says nothing is not OK: samples of no run, a file torn inside its only line.
+head -n 2 samples.jsonl >none.jsonl
+echo '{"samples":1}' >header.txt
+for file in none.jsonl header.txt; do
+  expect_exit 2 "$MOETUNE" validate "$file"
+  expect_in err.txt "^moetune: $file: samples of no run.* .accepted: samples of measure --samples-out with a run at least"
+  [[ $(grep -c . err.txt) -eq 1 ]] || fail "validate $file: not one line"
+done
+head -c 60 samples.jsonl >torn.jsonl
+expect_exit 2 "$MOETUNE" validate torn.jsonl
+expect_in err.txt '^moetune: torn.jsonl: its only line is torn.* .accepted: .*a trial log, samples'
+[[ $(grep -c . err.txt) -eq 1 ]] || fail "validate torn.jsonl: not one line"
+# What can be read only once is read whole, and once.
+profile=$MOETUNE_SOURCE_DIR/profiles/cpu/tiny-moe/chat.json
+expect_exit 0 "$MOETUNE" validate <(cat "$profile")
+expect_in out.txt 'OK, a launch profile for tiny-moe, workload chat$'
+expect_exit 0 bash -c 'cat "$2" | "$1" validate /dev/stdin' pipe "$MOETUNE" "$profile"
+expect_in out.txt '^/dev/stdin: OK, a launch profile for tiny-moe, workload chat$'
 
 expect_exit 0 "$MOETUNE" logits --tokens 72,101,108,108,111 --out step.npy
 expect_exit 2 "$MOETUNE" validate step.npy

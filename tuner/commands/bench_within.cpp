@@ -6,27 +6,47 @@
 #include "engine/bench/op_bench_model.h"
 
 namespace moetune {
+namespace {
+
+constexpr double timing_share = 0.25;  // of --budget, at least
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+double most_making_seconds(double budget_seconds) { return (1.0 - timing_share) * budget_seconds; }
+
+double most_timing_seconds(double budget_seconds, double making_seconds) {
+  return std::max(budget_seconds - making_seconds, timing_share * budget_seconds);
+}
 
 int layers_within(double seconds_of_one, double most_seconds, int wanted) {
-  const double layers = most_seconds / std::max(seconds_of_one, 1e-9);
+  const double layers = (most_seconds - seconds_of_one) / std::max(seconds_of_one, 1e-9);
   return layers >= wanted ? wanted : std::max(1, static_cast<int>(layers));
 }
 
 BenchWithin bench_within(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
                          OpBenchSetup setup, double most_seconds) {
-  const auto made = [&] { return std::make_unique<OpBench>(checkpoint, options, setup); };
-  if (most_seconds == kNoTimeLimit || !checkpoint->spec().is_synthetic) return {.bench = made()};
-  const int wanted = std::min(setup.wanted_layers, fitted(checkpoint, options, setup)->spec().layers);
-  if (wanted == 1) return {.bench = made()};
-  setup.wanted_layers = 1;
   const auto begin = std::chrono::steady_clock::now();
-  BenchWithin within{.bench = made()};
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  setup.wanted_layers = layers_within(seconds, most_seconds, wanted);
+  BenchWithin within;
+  const auto make = [&] {
+    within.bench.reset();  // before the next one takes its memory
+    within.bench = std::make_unique<OpBench>(checkpoint, options, setup);
+    within.seconds = seconds_since(begin);
+  };
+  const bool may_have_fewer = most_seconds != kNoTimeLimit && checkpoint->spec().is_synthetic;
+  const int wanted =
+      may_have_fewer ? std::min(setup.wanted_layers, fitted(checkpoint, options, setup)->spec().layers) : 1;
+  if (wanted > 1) setup.wanted_layers = 1;
+  make();
+  if (wanted == 1) return within;
+  setup.wanted_layers = layers_within(within.seconds, most_seconds, wanted);
   within.has_fewer_layers = setup.wanted_layers < wanted;
   if (setup.wanted_layers == 1) return within;
-  within.bench.reset();  // before the next one takes its memory
-  within.bench = made();
+  setup.most_seconds = kNoTimeLimit;  // the first one has shown how long it takes
+  make();
   return within;
 }
 

@@ -76,9 +76,17 @@ void add_help_all(Command& command) {
       ->trigger_on_parse();
 }
 
-// From the words themselves: where they cannot be read no option knows yet that it was given.
+// From the words themselves: where they cannot be read no option knows yet that it was given. `--json=true`
+// is a way of CLI11 to say it too, with words of its own for yes and no.
 bool wants_json(int argc, char** argv) {
-  return std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  return std::any_of(argv, argv + argc, [](const char* word) {
+    std::string_view text = word;
+    if (text == "--json") return true;
+    constexpr std::string_view with_value = "--json=";
+    bool value = false;
+    return text.starts_with(with_value) &&
+           CLI::detail::lexical_cast(std::string(text.substr(with_value.size())), value) && value;
+  });
 }
 
 // Where a command, or the reading of its options, says no there is no result yet: what it says is the

@@ -13,7 +13,6 @@ class CutShortOps {
  public:
   // runs: that were asked for.
   void add(const OpTiming& timing, int runs);
-  bool has_fewer_runs() const { return !fewer_runs_.empty(); }
   bool all_untimed(std::size_t ops) const { return untimed_.size() == ops; }
   // "one run of moe at 4096 tokens takes 34.2 s"; of the first that was not timed.
   const std::string& first_untimed() const { return first_untimed_; }

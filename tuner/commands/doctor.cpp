@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/facts/error.h"
+#include "engine/facts/size_text.h"
 #include "tuner/commands/box_facts_of.h"
 #include "tuner/commands/command.h"
 #include "tuner/commands/common_options.h"
@@ -18,7 +19,6 @@
 #include "tuner/doctor/box_json.h"
 #include "tuner/doctor/complaints.h"
 #include "tuner/doctor/model_names.h"
-#include "tuner/metric_facts.h"
 #include "tuner/serving/http_client.h"
 
 namespace moetune {
@@ -31,8 +31,6 @@ struct DoctorOptions {
   std::string model;
   bool quick = false;
 };
-
-std::string size_text(std::int64_t bytes) { return value_text("device_bytes", static_cast<double>(bytes)); }
 
 std::string rate_text(const std::optional<double>& rate) {
   return rate ? fmt::format("{:.1f} GB/s", *rate) : "not measured";

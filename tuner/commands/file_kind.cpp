@@ -35,10 +35,11 @@ FileKind kind_from(std::string_view begin, std::int64_t bytes, const std::string
 }
 
 FileKind file_kind(const std::string& path) {
+  std::error_code failed;  // where it is gone meanwhile, which its reader will say
+  if (!std::filesystem::is_regular_file(path, failed)) return kind_from({}, 0, path);
   std::array<char, 1 << 16> begin{};
   std::ifstream file(path, std::ios::binary);
   file.read(begin.data(), begin.size());
-  std::error_code failed;  // of a pipe, say, which is read as JSON
   const auto bytes = std::filesystem::file_size(path, failed);
   return kind_from({begin.data(), static_cast<std::size_t>(file.gcount())},
                    failed ? 0 : static_cast<std::int64_t>(bytes), path);

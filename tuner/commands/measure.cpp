@@ -294,10 +294,11 @@ Command add_measure_command(CLI::App& program) {
                      "out or gave wrong output, 5 something came beside it that spoils the times.");
   add_repeated_option(command, "--set", options->settings, "KNOB=VALUE",
                       "Change a knob; any number of times; see 'moetune list knobs'");
-  add_parsed_option(command, "--budget", options->asked_budget_seconds, parse_duration_seconds, "90s|20m|2h",
-                    "Most time for timing, over all processes; ends earlier when intervals are narrow. With "
-                    "--op: over all ops (default: 1m)",
-                    "10s");
+  add_parsed_option(
+      command, "--budget", options->asked_budget_seconds, parse_duration_seconds, "90s|20m|2h",
+      "Most time for timing, over all processes; ends earlier when intervals are narrow. With "
+      "--op: for weights, KV cache and all ops, a quarter of it at least for timing (default: 1m)",
+      "10s");
   add_text_option(command, "--samples-out", options->samples_out, "FILE",
                   "Also keep the raw times of every run and token, one JSON object a line");
   add_measure_op_options(command, options->op);

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,8 +13,8 @@
 
 #include "engine/bench/op_bench.h"
 #include "engine/checkpoint.h"
-#include "engine/dense_shapes.h"
 #include "engine/facts/knobs.h"
+#include "engine/facts/size_text.h"
 #include "engine/option_rules.h"
 #include "engine/probe.h"
 #include "tuner/commands/bench_within.h"
@@ -24,14 +22,15 @@
 #include "tuner/commands/disturbances.h"
 #include "tuner/commands/gpu_probe.h"
 #include "tuner/commands/live_words.h"
+#include "tuner/commands/op_measurement.h"
+#include "tuner/commands/op_notes.h"
+#include "tuner/commands/op_results.h"
 #include "tuner/commands/quantities.h"
-#include "tuner/commands/study.h"
 #include "tuner/commands/study_memory.h"
 #include "tuner/commands/study_space.h"
 #include "tuner/commands/table.h"
-#include "tuner/counted.h"
+#include "tuner/commands/time_ops.h"
 #include "tuner/other_work.h"
-#include "tuner/statistics.h"
 
 namespace moetune {
 namespace {
@@ -70,69 +69,6 @@ std::vector<std::int64_t> token_counts(const std::string& text) {
   return counts;
 }
 
-struct Rates {
-  double read_bytes_per_s = 0.0;
-  double tensor_flops = 0.0;  // 0: not known
-};
-
-// Of one layer, in the unit that a reader thinks in.
-struct Shares {
-  double microseconds;
-  std::optional<Interval> interval;
-  double read_share;  // above 1 it did not come from memory; see is_in_cache()
-  std::optional<double> tensor_share;
-};
-Shares shares_of(const OpTiming& timing, const Rates& rates) {
-  Shares shares{.microseconds = median(timing.microseconds),
-                .interval = median_interval(timing.microseconds),
-                .read_share = 0.0,
-                .tensor_share = {}};
-  shares.read_share = timing.cost.bytes / (1e-6 * shares.microseconds * rates.read_bytes_per_s);
-  if (rates.tensor_flops > 0.0)
-    shares.tensor_share = timing.cost.flops / (1e-6 * shares.microseconds * rates.tensor_flops);
-  return shares;
-}
-
-// Faster than memory can be read: what it needed was in a cache, and a share of memory's rate says nothing
-// about it.
-bool is_in_cache(const Shares& shares) { return shares.read_share > 1.0; }
-
-nlohmann::json to_json(const OpTiming& timing, const Shares& shares) {
-  nlohmann::json object = {
-      {"op", timing.op},
-      {"tokens", timing.tokens},
-      {"microseconds", shares.microseconds},
-      {"low", nullptr},
-      {"high", nullptr},
-      {"n", timing.microseconds.size()},
-      {"bytes", timing.cost.bytes},
-      {"flops", timing.cost.flops},
-      {"read_share", is_in_cache(shares) ? nlohmann::json() : nlohmann::json(shares.read_share)},
-      {"in_cache", is_in_cache(shares)},
-      {"tensor_share", nullptr},
-      {"distinct_layers", timing.layers},
-      {"caches_emptied", timing.is_flushed},
-      {"experts_touched", timing.experts_touched},
-      {"dense_products", {{"own", timing.dense.own}, {"cublas", timing.dense.cublas}}}};
-  if (shares.interval) {
-    object["low"] = shares.interval->low;
-    object["high"] = shares.interval->high;
-  }
-  if (shares.tensor_share) object["tensor_share"] = *shares.tensor_share;
-  return object;
-}
-
-std::vector<std::string> row_of(const OpTiming& timing, const Shares& shares) {
-  return {timing.op,
-          std::to_string(timing.tokens),
-          fmt::format("{:.2f}", shares.microseconds),
-          shares.interval ? fmt::format("{:.2f} - {:.2f}", shares.interval->low, shares.interval->high) : "",
-          fmt::format("{:.2f}", 1e-6 * timing.cost.bytes),
-          is_in_cache(shares) ? "in cache" : fmt::format("{:.1f}", 100.0 * shares.read_share),
-          shares.tensor_share ? fmt::format("{:.1f}", 100.0 * *shares.tensor_share) : "",
-          fmt::format("{}{}", timing.layers, timing.is_flushed ? " *" : "")};
-}
-
 void look(CpuWatch& watch) {
   if (const auto snapshot = look_at_cpus()) watch.add(*snapshot);
 }
@@ -149,6 +85,41 @@ EngineOptions engine_options(const CommonOptions& common, const MeasureOpOptions
     set_knob(engine, knob, value);
   }
   return engine;
+}
+
+// As many layers as fit are made: into what is free now, not into what the machine has.
+HardwareFingerprint hardware_now(const CommonOptions& common, const DeviceChoice& device) {
+  HardwareFingerprint hardware = probe_hardware(common.threads);
+  if (device.gpu) describe_gpu(hardware, *device.gpu);
+  if (!device.gpu) hardware.device_bytes = std::min(hardware.device_bytes, available_memory_bytes());
+  if (common.device_memory_bytes > 0)
+    hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
+  return hardware;
+}
+
+std::int64_t context_of(const MeasureOpOptions& options, const ModelSpec& spec, std::int64_t tokens) {
+  const std::int64_t context = options.context > 0 ? options.context
+                               : options.is_prompt ? tokens
+                                                   : std::min<std::int64_t>(usual_context, spec.max_context);
+  if (options.is_prompt && context < tokens)
+    throw InputError("--context", std::to_string(context),
+                     fmt::format("at least the {} tokens of --prompt", tokens));
+  return context;
+}
+
+// The notes, and what was cut short on stderr as well.
+std::vector<std::string> notes_of(const OpMeasurement& found, const Console& console) {
+  CutShortOps cut_short;
+  for (const OpTiming& timing : found.timings) cut_short.add(timing, found.runs);
+  if (cut_short.all_untimed(found.timings.size()))
+    throw InputError("--budget", fmt::format("{:g} s: {}", found.budget_seconds, cut_short.first_untimed()),
+                     "a larger one, or fewer --tokens");
+  std::vector<std::string> notes = op_notes(found);
+  for (const std::string& note : cut_short.notes(found.runs, found.budget_seconds)) {
+    notes.push_back(note);
+    console.warn("moetune: " + note);
+  }
+  return notes;
 }
 
 }  // namespace
@@ -195,23 +166,11 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
   const std::vector<std::string> ops = ops_of(options.ops, spec);
   const DeviceChoice device = choose_device(common.device, [] { return ask_for_gpu(); });
   const EngineOptions engine = engine_options(common, options, settings, device.kind);
-  HardwareFingerprint hardware = probe_hardware(common.threads);
-  if (device.gpu) describe_gpu(hardware, *device.gpu);
-  // As many layers as fit are made: into what is free now, not into what the machine has.
-  if (!device.gpu) hardware.device_bytes = std::min(hardware.device_bytes, available_memory_bytes());
-  if (common.device_memory_bytes > 0)
-    hardware.device_bytes = std::min(hardware.device_bytes, common.device_memory_bytes);
-  const std::int64_t context = options.context > 0 ? options.context
-                               : options.is_prompt ? most
-                                                   : std::min<std::int64_t>(usual_context, spec.max_context);
-  if (options.is_prompt && context < most)
-    throw InputError("--context", std::to_string(context),
-                     fmt::format("at least the {} tokens of --prompt", most));
-
+  const HardwareFingerprint hardware = hardware_now(common, device);
+  const std::int64_t context = context_of(options, spec, most);
   const int wanted_layers = device.kind == DeviceKind::cuda ? kWantedLayers : wanted_layers_cpu;
   const LiveWords live(console);
-  console.log(
-      fmt::format("making weights of {}, within {}", spec.name, size_in_words(hardware.device_bytes)));
+  console.log(fmt::format("making weights of {}, within {}", spec.name, size_text(hardware.device_bytes)));
   const OpBenchSetup setup{.ops = ops,
                            .tokens = most,
                            .context = context,
@@ -222,106 +181,47 @@ ExitCode measure_ops(const CommonOptions& common, const MeasureOpOptions& option
                            .read_bytes = device.kind == DeviceKind::cuda ? read_bytes_gpu : read_bytes_cpu,
                            .seed = common.seed,
                            .wanted_layers = wanted_layers,
-                           .most_fill_seconds = options.budget_seconds};
-  const BenchWithin made = bench_within(
-      checkpoint, engine, setup, device.kind == DeviceKind::cpu ? options.budget_seconds : kNoTimeLimit);
-  OpBench& bench = *made.bench;
-  const Rates rates{.read_bytes_per_s = 1e9 * hardware.memory_gb_per_s, .tensor_flops = bench.tensor_flops()};
+                           .most_seconds = most_making_seconds(options.budget_seconds)};
+  const BenchWithin made = bench_within(checkpoint, engine, setup,
+                                        device.kind == DeviceKind::cpu ? setup.most_seconds : kNoTimeLimit);
+  OpMeasurement found{
+      .model = spec,
+      .engine = engine,
+      .where = device.gpu ? device.gpu->facts.name : "cpu: " + hardware.cpu_name,
+      .driver = hardware.driver,
+      .context = context,
+      .is_prompt = options.is_prompt,
+      .seed = common.seed,
+      .runs = options.runs,
+      .budget_seconds = options.budget_seconds,
+      .wanted_layers = wanted_layers,
+      .has_fewer_layers = made.has_fewer_layers,
+      .rates = {.read_gb_per_s = hardware.memory_gb_per_s, .tensor_flops = made.bench->tensor_flops()},
+      .timings = {}};
 
-  Table table{.headings = {"op", "tokens", "us", "95 % interval", "MB", "% read", "% tensor", "layers"},
-              .alignment = {Align::left, Align::right, Align::right, Align::left, Align::right, Align::right,
-                            Align::right, Align::right},
-              .rows = {}};
-  nlohmann::json results = nlohmann::json::array();
   // Of the processors alone: the GPU is held by this very process, which inside a container has another
   // number there.
   CpuWatch others(::getpid(), device.gpu ? 1 : hardware.cpu_cores);
   look(others);
-  std::vector<std::string> by_cublas;
-  bool any_flushed = false;
-  bool any_in_cache = false;
-  int fewest = wanted_layers;
-  CutShortOps cut_short;
-  const auto begin = std::chrono::steady_clock::now();
-  std::size_t waiting = ops.size() * counts.size();
-  for (const std::string& op : ops)
-    for (const std::int64_t tokens : counts) {
-      live.show(fmt::format("timing {}, {}", op, counted(tokens, "token")));
-      const double left = options.budget_seconds -
-                          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      OpTiming timing;
-      timing.op = op;
-      timing.tokens = tokens;
-      if (left > 0.0 || results.empty())
-        timing = bench.time(op, tokens, options.runs, std::max(0.0, left) / static_cast<double>(waiting));
-      --waiting;
-      live.clear();
-      look(others);
-      cut_short.add(timing, options.runs);
-      if (timing.microseconds.empty()) {
-        table.rows.push_back({op, std::to_string(tokens), "not timed", "", "", "", "", ""});
-        results.push_back({{"op", op}, {"tokens", tokens}, {"microseconds", nullptr}, {"n", 0}});
-        continue;
-      }
-      const Shares shares = shares_of(timing, rates);
-      any_flushed = any_flushed || timing.is_flushed;
-      any_in_cache = any_in_cache || is_in_cache(shares);
-      if (timing.dense.cublas > 0) by_cublas.push_back(fmt::format("{} at {} tokens", op, tokens));
-      if (op != "head") fewest = std::min(fewest, timing.layers);
-      table.rows.push_back(row_of(timing, shares));
-      results.push_back(to_json(timing, shares));
-    }
-  if (cut_short.all_untimed(results.size()))
-    throw InputError("--budget", fmt::format("{:g} s: {}", options.budget_seconds, cut_short.first_untimed()),
-                     "a larger one, or fewer --tokens");
-  const std::string where = device.gpu ? device.gpu->facts.name : "cpu: " + hardware.cpu_name;
-  std::vector<std::string> notes;
-  notes.push_back(fmt::format(
-      "Times are of one layer, MB what it has to read: weights, experts touched, KV cache. Measured here: "
-      "{:.0f} GB/s read{}.",
-      hardware.memory_gb_per_s,
-      rates.tensor_flops > 0.0 ? fmt::format(", {:.0f} TFLOP/s bf16", 1e-12 * rates.tensor_flops) : ""));
-  if (fewest < wanted_layers)
-    notes.push_back(fmt::format("Only {}, not {}: {}.", counted(fewest, "distinct layer"), wanted_layers,
-                                made.has_fewer_layers || cut_short.has_fewer_runs()
-                                    ? "no more within --budget"
-                                : spec.is_synthetic ? "no more fit into memory"
-                                                    : "the model has no more"));
-  if (any_flushed)
-    notes.emplace_back("* so little that the caches could keep it: other memory is read before each run.");
-  if (any_in_cache)
-    notes.emplace_back(
-        "in cache: faster than memory can be read, so that a share of its rate would say nothing.");
-  if (!by_cublas.empty())
-    notes.push_back(fmt::format("Dense products by {}, weights copied out of their tiles: {}.", cublas_name(),
-                                fmt::join(by_cublas, ", ")));
-  if (const std::string note = no_cublas_message(device.kind); !note.empty()) notes.push_back(note + ".");
-  if (const std::string note = model_note(spec); !note.empty()) notes.push_back(note + ".");
-  for (const std::string& note : cut_short.notes(options.runs, options.budget_seconds)) {
-    notes.push_back(note);
-    console.warn("moetune: " + note);
-  }
+  found.timings = time_ops(*made.bench,
+                           {.ops = ops,
+                            .tokens = counts,
+                            .runs = options.runs,
+                            .most_seconds = most_timing_seconds(options.budget_seconds, made.seconds)},
+                           {.before = [&](const std::string& words) { live.show(words); },
+                            .after =
+                                [&] {
+                                  live.clear();
+                                  look(others);
+                                }});
+
+  const std::vector<std::string> notes = notes_of(found, console);
   console.result(fmt::format("{}, {} experts, context {}, {}\n", spec.name,
-                             name_of(expert_type(spec, engine)), context, where));
-  console.result(table.text());
+                             name_of(expert_type(spec, engine)), context, found.where));
+  console.result(op_table(found).text());
   for (const std::string& note : notes) console.result(wrapped(note, 80, 0));
-  nlohmann::json knobs_set = nlohmann::json::object();
-  for (const Knob& knob : knobs()) knobs_set[std::string(knob.name)] = knob.get(engine);
-  nlohmann::json document = {
-      {"model", spec.name},
-      {"model_hash", spec.content_hash},
-      {"device", where},
-      {"driver", hardware.driver},
-      {"context", context},
-      {"is_prompt", options.is_prompt},
-      {"seed", common.seed},
-      {"knobs", knobs_set},
-      {"read_gb_per_s", hardware.memory_gb_per_s},
-      {"tensor_tflops",
-       rates.tensor_flops > 0.0 ? nlohmann::json(1e-12 * rates.tensor_flops) : nlohmann::json()},
-      {"results", results},
-      {"notes", notes}};
   const Disturbances disturbances{.on_processors = others.disturbances(), .on_gpu = {}, .arisen = {}};
+  nlohmann::json document = op_document(found, notes);
   add_to(document, disturbances);
   console.document(document);
   for (const std::string& line : lines_about(disturbances)) console.warn(line);

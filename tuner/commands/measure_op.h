@@ -17,7 +17,7 @@ struct MeasureOpOptions {
   std::int64_t context = 0;  // 0: 512, or as many as the tokens of a prompt
   bool is_prompt = false;
   int runs = 25;
-  double budget_seconds = 60.0;  // for timing, over all ops
+  double budget_seconds = 60.0;  // for all ops, with weights and KV cache; see most_timing_seconds()
 };
 
 void add_measure_op_options(CLI::App& command, MeasureOpOptions& options);

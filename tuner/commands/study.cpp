@@ -12,6 +12,7 @@
 #include "engine/content_hash.h"
 #include "engine/data_files.h"
 #include "engine/facts/error.h"
+#include "engine/facts/size_text.h"
 #include "engine/folding.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
@@ -58,7 +59,7 @@ std::vector<std::string> warnings_about(const GpuReport& gpu) {
 std::string gpu_text(const HardwareFingerprint& gpu) {
   std::string text = fmt::format("{} x{}, compute capability {}, {}, reads {:.0f} GB/s, link {:.1f} GB/s",
                                  gpu.device, gpu.gpu_count, gpu.compute_capability,
-                                 size_in_words(gpu.device_bytes), gpu.memory_gb_per_s, gpu.link_gb_per_s);
+                                 size_text(gpu.device_bytes), gpu.memory_gb_per_s, gpu.link_gb_per_s);
   if (gpu.idle_watts > 0.0) text += fmt::format(", idle {:.0f} W", gpu.idle_watts);
   return text + ", driver " + gpu.driver;
 }
@@ -77,7 +78,7 @@ void add_synthetic_remarks(const ModelSpec& spec, Study& study) {
   if (spec.fold > 1 && distance <= wanted)
     study.remarks.push_back(
         fmt::format("folded x{}: the same weights come up again after {}, within {}: times flatter",
-                    spec.fold, size_in_words(distance), size_in_words(wanted)));
+                    spec.fold, size_text(distance), size_text(wanted)));
 }
 
 Study study_of(const CommonOptions& common, const std::string& model, const Checkpoint& checkpoint,
@@ -137,7 +138,7 @@ Study study_of(const CommonOptions& common, const std::string& model, const Chec
       return objection->knob + ": " + objection->found;
     if (const auto objection = objection_to_options(model, options, limits_of(workload, options)))
       return objection->knob + ": " + objection->found;
-    if (check(configuration, memory)) return "needs more memory than the " + size_in_words(memory) + " there";
+    if (check(configuration, memory)) return "needs more memory than the " + size_text(memory) + " there";
     return std::nullopt;
   };
   return study;
@@ -188,7 +189,7 @@ std::string study_text(const Study& study) {
   return fmt::format("{}, workload {} ({}){}\n{}: {}, {}, {}, {}{}", model, workload.name, shape, notes,
                      study.hardware.device, study.hardware.cpu_name,
                      counted(study.hardware.cpu_cores, "thread"), study.hardware.simd,
-                     size_in_words(study.hardware.device_bytes), why_cpu);
+                     size_text(study.hardware.device_bytes), why_cpu);
 }
 
 std::vector<Study> engine_studies(const CommonOptions& asked, double latency_seconds) {
@@ -212,7 +213,7 @@ std::vector<Study> engine_studies(const CommonOptions& asked, double latency_sec
       not_folded = fmt::format(
           "not folded, although it does not fit: {}. Below expert_cache=1 misses read a file of {} in the "
           "cache folder",
-          fold.objection, size_in_words(store_bytes(checkpoint->spec())));
+          fold.objection, size_text(store_bytes(checkpoint->spec())));
     if (fold.fold > 1) {
       model = with_fold(checkpoint->spec().name, fold.fold);
       checkpoint = open_checkpoint(model);

@@ -10,11 +10,11 @@
 
 #include "engine/facts/knob_text.h"
 #include "engine/facts/knobs.h"
+#include "engine/facts/size_text.h"
 #include "engine/memory_plan.h"
 #include "engine/option_rules.h"
 #include "engine/pinned_pool.h"
 #include "engine/probe.h"
-#include "tuner/metric_facts.h"
 #include "tuner/targets/engine_target.h"
 #include "tuner/targets/workload_run.h"
 
@@ -37,14 +37,10 @@ std::optional<std::string> objection_unfolded(const ModelSpec& folded, const Wor
   const std::int64_t needed = plan_memory(whole, options, limits_of(workload, options)).total();
   if (needed <= bytes) return std::nullopt;
   return fmt::format("the model itself, not folded, would take {}, {} more than the {} there",
-                     size_in_words(needed), size_in_words(needed - bytes), size_in_words(bytes));
+                     size_text(needed), size_text(needed - bytes), size_text(bytes));
 }
 
 }  // namespace
-
-std::string size_in_words(std::int64_t bytes) {
-  return value_text("device_bytes", static_cast<double>(bytes));
-}
 
 double largest_share(const Study& study, EngineOptions options) {
   const EngineLimits limits = limits_of(study.workload, options);
@@ -147,7 +143,7 @@ std::optional<Misfit> nearest_misfit(const Study& study, const SearchSpace& spac
   const std::int64_t missing = least - study.hardware.device_bytes;
   std::string text = fmt::format(
       "no configuration fits: the nearest, {}, needs {}, {} more than the {} there", nearest->key(),
-      size_in_words(least), size_in_words(missing), size_in_words(study.hardware.device_bytes));
+      size_text(least), size_text(missing), size_text(study.hardware.device_bytes));
   // One more step of one knob, in the order of what it costs in accuracy.
   const EngineOptions options = options_of(*nearest, study.device, 0);
   const EngineLimits limits = limits_of(study.workload, options);

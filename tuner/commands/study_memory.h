@@ -51,7 +51,4 @@ std::optional<Misfit> nearest_misfit(const Study& study, const SearchSpace& spac
 // Of a configuration that is_about_memory(): what it needs beyond what is there.
 std::int64_t missing_bytes(const Study& study, const Configuration& configuration);
 
-// "20.2 GiB"
-std::string size_in_words(std::int64_t bytes);
-
 }  // namespace moetune

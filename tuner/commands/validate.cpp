@@ -42,8 +42,7 @@ namespace fs = std::filesystem;
 
 constexpr auto accepted_kinds =
     "a space, a profile, a trial log, samples of measure --samples-out, a routing trace of trace --out or a "
-    "run "
-    "directory";
+    "run directory";
 
 struct ValidateOptions {
   Console console;
@@ -160,6 +159,9 @@ std::string checked_samples(const std::string& path) {
   const SampleSeries series = read_sample_series(path);
   std::size_t runs = 0;
   for (const SampleProcess& process : series.processes) runs += process.runs.size();
+  if (runs == 0)
+    throw InputError(path, "samples of no run: nothing was measured, or the file was cut short",
+                     "samples of measure --samples-out with a run at least");
   return fmt::format("samples of {} in {}", counted(runs, "run"),
                      counted(series.processes.size(), "process", "processes"));
 }
@@ -170,6 +172,15 @@ std::string checked_trace(const std::string& path) {
                      counted(trace.layers, "layer"));
 }
 
+// By itself and not as a part of its run: one line that cannot be read does not show that it is a log at all.
+std::string checked_lone_log(const std::string& path) {
+  const TrialLogContents log = checked_log(path);
+  if (log.intact_bytes == 0 && !log.torn.empty())
+    throw InputError(path, "its only line is torn, which leaves nothing that says what it is",
+                     accepted_kinds);
+  return "a log of " + words_of(log);
+}
+
 // What it is, in words; throws InputError where nothing more can be said about it.
 std::string checked(const std::string& path) {
   std::error_code unreadable;
@@ -178,7 +189,7 @@ std::string checked(const std::string& path) {
   if (fs::is_directory(path)) return checked_run(path);
   switch (file_kind(path)) {
     case FileKind::trial_log:
-      return "a log of " + words_of(checked_log(path));
+      return checked_lone_log(path);
     case FileKind::samples:
       return checked_samples(path);
     case FileKind::safetensors:

@@ -162,8 +162,8 @@ TEST(KnobText, SizesAndNumbers) {
   EXPECT_EQ(parse_size("0.5"), std::nullopt);
   EXPECT_EQ(parse_size("1TiB"), std::int64_t{1} << 40);
   EXPECT_EQ(parse_size("2GB"), 2'000'000'000);
-  EXPECT_EQ(size_text(std::int64_t{3} << 30), "3GiB");
-  EXPECT_EQ(size_text(1000), "1000B");
+  EXPECT_EQ(exact_size_text(std::int64_t{3} << 30), "3GiB");
+  EXPECT_EQ(exact_size_text(1000), "1000B");
   EXPECT_EQ(number_text(0.1), "0.1");
 }
 

@@ -11,7 +11,19 @@ TEST(SizeText, ChoosesTheUnit) {
   EXPECT_EQ(size_text(9.0 * 1048576.0), "9.00 MiB");
   EXPECT_EQ(size_text(20480.0), "20.0 KiB");
   EXPECT_EQ(size_text(512.0), "512 bytes");
+  EXPECT_EQ(size_text(std::int64_t{3} << 29), "1.50 GiB");
+  EXPECT_EQ(size_text(-2048.0), "-2.00 KiB");
   EXPECT_EQ(size_text(0.0), "0 bytes");
+}
+
+// Whatever is about one of a unit is one of it, on both sides.
+TEST(SizeText, RoundsUpIntoTheNextUnit) {
+  EXPECT_EQ(size_text(1023.9 * 1048576.0), "1.00 GiB");
+  EXPECT_EQ(size_text(1023.5 * 1048576.0), "1.00 GiB");
+  EXPECT_EQ(size_text(1023.4 * 1048576.0), "1023 MiB");
+  EXPECT_EQ(size_text(1024.0 * 1048576.0), "1.00 GiB");
+  EXPECT_EQ(size_text(1023.9 * 1024.0), "1.00 MiB");
+  EXPECT_EQ(size_text(1023.0), "1023 bytes");
 }
 
 TEST(SizeText, ThreeDigits) {
