@@ -45,7 +45,7 @@ bool is_authority(std::string_view text) {
 }  // namespace
 
 ServerUrl server_url(const std::string& flag, const std::string& text) {
-  const auto refuse = [&] [[noreturn]] {
+  const auto refuse = [&] {
     throw InputError(flag, "'" + printable(text) + "'",
                      "http://HOST:PORT or https://HOST:PORT, a path may follow");
   };
