@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <numeric>
+
+#include "engine/stopwatch.h"
 
 namespace moetune {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Of the count of what was rerouted.
 std::int64_t counter_bytes(const SlotDirectory::Shape& shape) {
@@ -131,7 +128,7 @@ void ExpertCache::next_wave() {
 void ExpertCache::load(std::span<const std::int32_t> experts) {
   if (experts.empty()) return;
   const OpScope scope(recorder_, Activity::expert_copy);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const std::span<const std::int32_t> table = directory_.table(moe_layer_);
   std::vector<ExpertStore::Wanted> wanted;
   for (const std::int32_t expert : experts)
@@ -146,7 +143,7 @@ void ExpertCache::load(std::span<const std::int32_t> experts) {
     throw;
   }
   counters_.bytes_read += static_cast<std::int64_t>(experts.size()) * layout().bytes;
-  counters_.load_seconds += seconds_since(start);
+  counters_.load_seconds += watch.seconds();
 }
 
 std::span<const std::int32_t> ExpertCache::device_table(int moe_layer) {

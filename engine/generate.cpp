@@ -1,20 +1,13 @@
 #include "engine/generate.h"
 
-#include <chrono>
-
 #include <fmt/format.h>
 
 #include "engine/facts/error.h"
+#include "engine/stopwatch.h"
 #include "kernels/sample.h"
 
 namespace moetune {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Picks one token per row. The draw is keyed by the position the token will take.
 class Sampler {
@@ -65,11 +58,11 @@ Generated generate(Engine& engine, std::span<const std::vector<std::int32_t>> pr
   std::vector<std::int32_t> positions(1);
   std::vector<std::int32_t> ids;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const auto start = Clock::now();
+    const Stopwatch watch;
     const std::span<const float> logits = engine.prefill(static_cast<int>(i), prompts[i]);
     positions[0] = static_cast<std::int32_t>(prompts[i].size());
     sampler.pick(logits, positions, ids);
-    generated.prefill_seconds.push_back(seconds_since(start));
+    generated.prefill_seconds.push_back(watch.seconds());
     generated.ids[i].push_back(ids[0]);
     step.push_back({.id = ids[0], .sequence = static_cast<std::int32_t>(i), .position = positions[0]});
   }

@@ -1,7 +1,6 @@
 #include "engine/bench/op_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -18,6 +17,7 @@
 #include "engine/facts/error.h"
 #include "engine/facts/size_text.h"
 #include "engine/option_rules.h"
+#include "engine/stopwatch.h"
 #include "kernels/fill.h"
 #include "kernels/graph.h"
 #include "kernels/next_tokens.h"
@@ -29,16 +29,6 @@ namespace moetune {
 namespace {
 
 constexpr double warm_up_share = 0.25;  // of the time for an op, on runs of further layers that do not count
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 

@@ -1,18 +1,14 @@
 #include "tuner/commands/bench_within.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "engine/bench/op_bench_model.h"
+#include "engine/stopwatch.h"
 
 namespace moetune {
 namespace {
 
 constexpr double timing_share = 0.25;  // of --budget, at least
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -29,12 +25,12 @@ int layers_within(double seconds_of_one, double most_seconds, int wanted) {
 
 BenchWithin bench_within(const std::shared_ptr<const Checkpoint>& checkpoint, const EngineOptions& options,
                          OpBenchSetup setup, double most_seconds) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   BenchWithin within;
   const auto make = [&] {
     within.bench.reset();  // before the next one takes its memory
     within.bench = std::make_unique<OpBench>(checkpoint, options, setup);
-    within.seconds = seconds_since(begin);
+    within.seconds = watch.seconds();
   };
   const bool may_have_fewer = most_seconds != kNoTimeLimit && checkpoint->spec().is_synthetic;
   const int wanted =

@@ -18,6 +18,8 @@ struct Disturbances {
   std::vector<std::string> arisen;  // doctor's findings that were not so before
 
   std::vector<std::string> all() const;
+  // Nothing that was measured meanwhile holds: processors that others share only slow it down.
+  bool is_worthless() const { return !on_gpu.empty() || !arisen.empty(); }
 };
 
 // While no worker of ours is there: see NeighbourWatch.

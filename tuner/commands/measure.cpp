@@ -274,8 +274,8 @@ ExitCode run_measure(MeasureOptions options) {
   }
   for (const std::string& line : lines_about(disturbances, "", "indeterminate: ")) console.warn(line);
   if (!study.unused_gpu.empty()) console.warn(study.unused_gpu);
-  const bool is_worthless = !disturbances.on_gpu.empty() || !disturbances.arisen.empty();
-  return is_worthless && trial.outcome == Outcome::ok ? ExitCode::indeterminate : code_of(trial);
+  return disturbances.is_worthless() && trial.outcome == Outcome::ok ? ExitCode::indeterminate
+                                                                     : code_of(trial);
 }
 
 }  // namespace

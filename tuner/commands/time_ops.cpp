@@ -1,23 +1,22 @@
 #include "tuner/commands/time_ops.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "engine/stopwatch.h"
 #include "tuner/counted.h"
 
 namespace moetune {
 
 std::vector<OpTiming> time_ops(OpBench& bench, const OpsToTime& what, const OpListeners& listeners) {
   std::vector<OpTiming> timings;
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::size_t waiting = what.ops.size() * what.tokens.size();
   for (const std::string& op : what.ops)
     for (const std::int64_t tokens : what.tokens) {
       listeners.before(fmt::format("timing {}, {}", op, counted(tokens, "token")));
-      const double left =
-          what.most_seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double left = what.most_seconds - watch.seconds();
       OpTiming timing;
       timing.op = op;
       timing.tokens = tokens;

@@ -294,7 +294,7 @@ StudyOutcome run_study(const TuneOptions& options, Study study, const Interrupti
   for (const std::string& line :
        lines_about(disturbances, "turns of one pass share that, so their ratios hold", "indeterminate: "))
     console.warn(line);
-  if (!disturbances.on_gpu.empty() || !disturbances.arisen.empty()) outcome.code = ExitCode::indeterminate;
+  if (disturbances.is_worthless()) outcome.code = ExitCode::indeterminate;
   if (interrupted) {
     outcome.code = ExitCode::interrupted;
     console.warn(fmt::format(
